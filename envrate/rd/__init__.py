@@ -1,0 +1,5 @@
+"""Rate-distortion functions with certificates. Rates are in bits per source letter."""
+
+from envrate.rd._types import Bracket, RDPoint
+
+__all__ = ["Bracket", "RDPoint"]

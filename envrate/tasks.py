@@ -1,0 +1,75 @@
+"""Preset tasks by name. A new preset is one function and one line in `PRESETS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from envrate import _checks
+from envrate.latents import MarkovChain
+from envrate.task import Severity, Task
+
+
+def _alert() -> Task:
+    """The worked example: three states drawn afresh at 2 Hz, an alert due on the last; demand 2 bits/s exactly."""
+    return Task(
+        latent=MarkovChain(((0.25, 0.25, 0.5),) * 3),
+        response=(0, 0, 1),
+        tick_ms=500,
+        micro_turn_ms=100,
+        horizon_ms=2000,
+        name="alert",
+    )
+
+
+def _watch() -> Task:
+    """Rare salient events of two kinds that last a while; a response is due at the onset only."""
+    idle = (0.96, 0.02, 0.0, 0.02, 0.0)
+    return Task(
+        latent=MarkovChain(
+            (
+                idle,
+                (0.2, 0.0, 0.8, 0.0, 0.0),  # onset of kind 1
+                (0.25, 0.0, 0.75, 0.0, 0.0),  # kind 1 goes on
+                (0.2, 0.0, 0.0, 0.0, 0.8),  # onset of kind 2
+                (0.25, 0.0, 0.0, 0.0, 0.75),  # kind 2 goes on
+            )
+        ),
+        response=(0, 1, 0, 2, 0),
+        severity=Severity(miss=20.0, wrong=5.0, over=1.0),
+        reply="named",
+        name="watch",
+    )
+
+
+def _hold() -> Task:
+    """A sticky state whose name is due at every tick: most ticks bring nothing new."""
+    return Task(latent=MarkovChain(((0.9, 0.1), (0.1, 0.9))), response=(1, 2), reply="named", name="hold")
+
+
+def _choice8() -> Task:
+    """Eight options, one of them due at every tick, drawn afresh."""
+    return Task(
+        latent=MarkovChain(((0.125,) * 8,) * 8),
+        response=tuple(range(1, 9)),
+        tick_ms=1000,
+        exchangeable=(tuple(range(1, 9)),),
+        name="choice8",
+    )
+
+
+PRESETS: dict[str, Callable[[], Task]] = {
+    "alert": _alert,
+    "watch": _watch,
+    "hold": _hold,
+    "choice8": _choice8,
+}
+
+
+def get(name: str) -> Task:
+    """The preset task of that name; raises ValueError with the names there are."""
+    return PRESETS[_checks.choice("task", name, PRESETS)]()
+
+
+def names() -> list[str]:
+    """Names of the preset tasks."""
+    return list(PRESETS)
