@@ -10,7 +10,19 @@ __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _lazy.attach(
     __name__,
-    submodules=["agents", "bench_adapters", "channels", "envs", "latents", "live", "plots", "rd", "renderers", "scorers", "tasks"],
+    submodules=[
+        "agents",
+        "bench_adapters",
+        "channels",
+        "envs",
+        "latents",
+        "live",
+        "plots",
+        "rd",
+        "renderers",
+        "scorers",
+        "tasks",
+    ],
     submod_attrs={
         "task": ["Probes", "Severity", "Task"],
         "trace": ["Trace"],

@@ -60,8 +60,11 @@ def stochastic_matrix(name: str, value: ArrayLike) -> FloatArray:
 
 def integer(name: str, value: Any, low: int, high: int | None = None, unit: str = "") -> int:
     """Returns `value` as an int in [low, high]; integral floats are taken, booleans are not."""
-    integral = isinstance(value, (int, np.integer)) or (isinstance(value, (float, np.floating)) and value == int(value)
-                                                        if isinstance(value, (float, np.floating)) and math.isfinite(value) else False)
+    integral = isinstance(value, (int, np.integer)) or (
+        isinstance(value, (float, np.floating)) and value == int(value)
+        if isinstance(value, (float, np.floating)) and math.isfinite(value)
+        else False
+    )
     bounds = f">= {low}" if high is None else f"in [{low}, {high}]"
     if isinstance(value, (bool, np.bool_)) or not integral or value < low or (high is not None and value > high):
         raise ValueError(f"{name}: expected an integer {bounds}{' ' + unit if unit else ''}, got {value!r}")

@@ -48,7 +48,9 @@ def from_dict(family: str, value: Any, name: str | None = None) -> Any:
         return value
     kinds = sorted(kind for member, kind in _KINDS if member == family)
     if not isinstance(value, dict):
-        raise ValueError(f"{name}: expected a {family} or its dict with a 'kind' of {', '.join(kinds)}, got {value!r:.200}")
+        raise ValueError(
+            f"{name}: expected a {family} or its dict with a 'kind' of {', '.join(kinds)}, got {value!r:.200}"
+        )
     fields = dict(value)
     kind = fields.pop("kind", kinds[0] if len(kinds) == 1 else None)
     if (family, kind) not in _KINDS:

@@ -78,7 +78,8 @@ def _rows(columns: Mapping[str, Array]) -> int:
 
 def _encodable(columns: Mapping[str, Array]) -> dict[str, list[Any]]:
     return {
-        name: np.asarray(values).astype(np.int64).tolist() if np.asarray(values).dtype == np.bool_
+        name: np.asarray(values).astype(np.int64).tolist()
+        if np.asarray(values).dtype == np.bool_
         else np.asarray(values).tolist()
         for name, values in columns.items()
     }
@@ -162,12 +163,16 @@ def load(path: Path, *, strict: bool = False) -> Trace:
             if header is None:
                 header = header_from_dict(body.get("header"))
             elif "end" in body:
-                end = body["end"]
+                end = {name: int(body["end"][name]) for name in TABLES}
                 header = header_from_dict(header_to_dict(header) | dict(body.get("header", {})))
             else:
-                for table, columns in body.items():
-                    blocks[_table_name(table)].append(_block(table, columns))
-        except (ValueError, TypeError, msgspec.DecodeError, OverflowError) as error:
+                new = {
+                    table: _block(header, _table_name(table), columns, next(iter(blocks[table]), None))
+                    for table, columns in body.items()
+                }
+                for table, block in new.items():
+                    blocks[table].append(block)
+        except (ValueError, TypeError, KeyError, msgspec.DecodeError, OverflowError, RecursionError) as error:
             if header is None:
                 raise ValueError(f"{path}: line {number} is no trace header: {error}") from error
             if strict:
@@ -178,12 +183,18 @@ def load(path: Path, *, strict: bool = False) -> Trace:
     tables = {name: _joined(blocks[name]) for name in blocks}
     if strict and end is None:
         raise ValueError(f"{path}: no end line, the run was cut short")
-    notes = [] if end is None else [
-        f"{name}: {end.get(name)} rows were written, {_rows(tables[name])} could be read"
-        for name in tables
-        if end.get(name) != _rows(tables[name])
-    ]
-    return Trace(header, tables["ticks"], tables["responses"], LoadReport(tuple(damaged), end is not None, tuple(notes)))
+    notes = (
+        []
+        if end is None
+        else [
+            f"{name}: {end[name]} rows were written, {_rows(tables[name])} could be read"
+            for name in tables
+            if end[name] != _rows(tables[name])
+        ]
+    )
+    return Trace(
+        header, tables["ticks"], tables["responses"], LoadReport(tuple(damaged), end is not None, tuple(notes))
+    )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -200,28 +211,25 @@ def _table_name(table: str) -> str:
     return table
 
 
-def _block(table: str, columns: Any) -> dict[str, Array]:
-    """Checked columns of one line."""
+def _block(header: Header, table: str, columns: Any, first: dict[str, Array] | None) -> dict[str, Array]:
+    """Columns of one line, checked as a trace of their own; every line has the columns of its table's first."""
     if not isinstance(columns, dict) or not columns:
         raise ValueError(f"{table}: expected columns")
-    unknown = sorted(set(columns) - set(TABLES[table]))
-    if unknown:
-        raise ValueError(f"{table}: unknown column {unknown[0]!r}")
     arrays = {name: np.asarray(values) for name, values in columns.items()}
-    lengths = {len(array) if array.ndim else -1 for array in arrays.values()}
-    if len(lengths) != 1 or -1 in lengths:
-        raise ValueError(f"{table}: columns of different lengths")
-    for name, array in arrays.items():
-        if array.dtype.kind not in "biuf":
-            raise ValueError(f"{table}.{name}: expected numbers")
-    return arrays
+    if any(array.ndim == 0 for array in arrays.values()):
+        raise ValueError(f"{table}: expected lists of numbers")
+    checked: dict[str, Array] = getattr(
+        Trace(header, arrays if table == "ticks" else {}, arrays if table == "responses" else {}), table
+    )
+    block = {name: checked[name] for name in arrays}
+    if first is not None and {n: a.shape[1:] for n, a in block.items()} != {n: a.shape[1:] for n, a in first.items()}:
+        raise ValueError(f"{table}: expected the columns {', '.join(first)} as in the first line of the table")
+    return block
 
 
 def _joined(blocks: list[dict[str, Array]]) -> dict[str, Array]:
-    """Blocks laid end to end; every block has the columns of the first."""
-    if not blocks:
-        return {}
-    return {name: np.concatenate([block[name] for block in blocks if name in block]) for name in blocks[0]}
+    """Blocks laid end to end."""
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]} if blocks else {}
 
 
 def _pyarrow() -> Any:

@@ -165,7 +165,8 @@ class Task:
         members = [a for group in self.exchangeable for a in group]
         if len(set(members)) != len(members) or not set(members) <= set(range(1, self.num_symbols)):
             raise ValueError(
-                f"exchangeable: expected disjoint groups of responses 1 ... {self.num_symbols - 1}, got {self.exchangeable}"
+                f"exchangeable: expected disjoint groups of responses 1 ... {self.num_symbols - 1}, "
+                f"got {self.exchangeable}"
             )
         if self.probes is not None:
             put(self, "probes", from_dict("probes", self.probes))
@@ -182,7 +183,9 @@ class Task:
             raise ValueError(f"probes.rate: expected a number or {states} of them, got {len(probes.rate)}")
         if probes.question is not None:
             if len(probes.question) != states:
-                raise ValueError(f"probes.question: expected {states} answers, one per state, got {len(probes.question)}")
+                raise ValueError(
+                    f"probes.question: expected {states} answers, one per state, got {len(probes.question)}"
+                )
             for answer in set(probes.question):
                 told = {a for a, g in zip(self.response, probes.question, strict=True) if g == answer}
                 if len(told) > 1:

@@ -200,7 +200,9 @@ class Trace:
             acts = r["kind"] == ACT
             values = r["value"][acts]
             if values.size and not (values.min() >= WRONG_UNKNOWN and values.max() < sizes.max()):
-                raise ValueError(f"responses.value: expected -2 ... {sizes.max() - 1}, got {values.min()} ... {values.max()}")
+                raise ValueError(
+                    f"responses.value: expected -2 ... {sizes.max() - 1}, got {values.min()} ... {values.max()}"
+                )
         if not np.isin(r["kind"], (ACT, PROBE)).all():
             raise ValueError("responses.kind: expected 0 (act) or 1 (answer to a probe)")
 
@@ -260,4 +262,8 @@ def check_size(num_ticks: int, num_responses: int) -> None:
 
 def column_names() -> dict[str, list[str]]:
     """Names of the columns of both tables, for documentation."""
-    return {"header": [f.name for f in fields(Header)], "ticks": list(TICK_COLUMNS), "responses": list(RESPONSE_COLUMNS)}
+    return {
+        "header": [f.name for f in fields(Header)],
+        "ticks": list(TICK_COLUMNS),
+        "responses": list(RESPONSE_COLUMNS),
+    }

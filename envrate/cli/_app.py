@@ -22,7 +22,7 @@ app = typer.Typer(
 
 @contextlib.contextmanager
 def only_json(enabled: bool) -> Iterator[None]:
-    """While enabled, whatever a library prints to file descriptor 1 goes to stderr; `emit_json` still reaches stdout."""
+    """While enabled, whatever a library prints to file descriptor 1 goes to stderr; print JSON after leaving it."""
     if not enabled:
         yield
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ def tasks(as_json: Annotated[bool, typer.Option("--json", help="One JSON documen
     with only_json(as_json):
         from envrate import tasks as presets
 
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name in presets.names():
             task = presets.get(name)
             bracket = task.demand()
@@ -41,5 +41,7 @@ def tasks(as_json: Annotated[bool, typer.Option("--json", help="One JSON documen
     for row in rows:
         low, high = row["demand"]["lower"], row["demand"]["upper"]
         rate = f"{low:.4f}" if high - low < 1e-6 else f"{low:.4f} ... {high:.4f}"
-        table.add_row(row["name"], str(row["tick_ms"]), str(row["micro_turn_ms"]), str(row["horizon_ms"]), rate, row["about"])
+        table.add_row(
+            row["name"], str(row["tick_ms"]), str(row["micro_turn_ms"]), str(row["horizon_ms"]), rate, row["about"]
+        )
     Console().print(table)

@@ -33,7 +33,7 @@ class Bracket:
 
     @property
     def width(self) -> float:
-        """upper - lower."""
+        """Its width, upper - lower."""
         return self.upper - self.lower
 
     def scaled(self, factor: float) -> Bracket:
