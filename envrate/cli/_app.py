@@ -7,17 +7,33 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 app = typer.Typer(
     name="envrate",
-    help="Task-relevant bits per second within an allowed latency.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from envrate import __version__
+
+        sys.stdout.write(f"envrate {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Task-relevant bits per second within an allowed latency."""
 
 
 @contextlib.contextmanager
