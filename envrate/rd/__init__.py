@@ -1,6 +1,7 @@
 """Rate-distortion functions with certificates. Rates are in bits per source letter."""
 
 from envrate.rd._profile import ProfileRate, profile_rate
+from envrate.rd._entropy_rate import entropy_rate, hidden_markov_entropy_rate
 from envrate.rd._types import Bracket, RDPoint
 
-__all__ = ["Bracket", "ProfileRate", "profile_rate", "RDPoint"]
+__all__ = ["Bracket", "ProfileRate", "profile_rate", "RDPoint", "entropy_rate", "hidden_markov_entropy_rate"]
