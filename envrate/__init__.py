@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = _lazy.attach(
         "tasks",
     ],
     submod_attrs={
+        "_responses": ["Threshold"],
         "task": ["Probes", "Severity", "Task"],
         "trace": ["Trace"],
     },

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envrate import _checks
+from envrate import _checks, _responses
+from envrate._responses import TRACK
 from envrate._spec import from_dict, tagged, to_dict
-from envrate.latents import MarkovChain
 from envrate.rd import Bracket
 
 FloatArray = NDArray[np.float64]
@@ -113,8 +113,10 @@ class Task:
     """A hidden latent, the response it requires at each tick, and how bad each failure is.
 
     Args:
-        latent: the law of z_t, or its dict.
-        response: f, one symbol 0 ... A-1 per latent state; 0 is null: do nothing.
+        latent: the law of z_t, or its dict. It is kept as sampled on the tick: a chain in continuous time becomes
+            the chain from tick to tick, so give it anew when you change the tick.
+        response: f, one symbol 0 ... A-1 per latent state, 0 is null: do nothing. For a Gaussian process a
+            `Threshold`, or "track": the value itself is due, at squared error.
         tick_ms: T, the time between moves of the latent; part of the unit, compare tasks at equal T.
         micro_turn_ms: m, the agent's step; at most one tick.
         horizon_ms: the largest allowed latency.
@@ -122,7 +124,8 @@ class Task:
         probes: follow-up questions, or None.
         exchangeable: groups of response symbols that are pooled in scoring, such as the options of a
             multiple-choice question.
-        tolerance: D*, the severity per tick up to which the system counts as keeping up; 0 asks for every bit.
+        tolerance: D*, the severity per tick up to which the system counts as keeping up; 0 asks for every bit. A
+            tracking task needs one above 0: no finite rate tracks a real number exactly.
         reply: how a response names its tick: "newest" (the newest tick observed) or "named" (an action factor).
         name: a name for tables.
 
@@ -131,8 +134,8 @@ class Task:
             response, a probe schedule that tells the response.
     """
 
-    latent: MarkovChain
-    response: tuple[int, ...]  # (K,)
+    latent: Any  # MarkovChain | GaussianProcess | Product
+    response: Any  # (K,) tuple of symbols | Threshold | "track"
     tick_ms: int = 500
     micro_turn_ms: int = 200
     horizon_ms: int = 2000
@@ -153,13 +156,12 @@ class Task:
         put(self, "horizon_ms", _checks.integer("horizon_ms", self.horizon_ms, self.micro_turn_ms, 10**6, "ms"))
         put(self, "tolerance", _checks.number("tolerance", self.tolerance, 0.0))
         _checks.choice("reply", self.reply, ("newest", "named"))
-        put(self, "response", tuple(_checks.integer("response", symbol, 0) for symbol in self.response))
-        if len(self.response) != self.latent.num_states:
+        put(self, "latent", self.latent.at_tick(self.tick_ms))
+        put(self, "response", _responses.checked(self.latent, self.response))
+        if self.is_tracking and not (self.tolerance > 0 and self.probes is None):
             raise ValueError(
-                f"response: expected {self.latent.num_states} symbols, one per latent state, got {len(self.response)}"
+                f"tolerance: a tracking task expected D* > 0 and no probes, got {self.tolerance:g} and {self.probes}"
             )
-        if self.num_symbols < 2:
-            raise ValueError("response: every state requires 0 (do nothing); expected at least one response above 0")
         self.severity.matrix(self.num_symbols)
         put(self, "exchangeable", tuple(tuple(int(a) for a in group) for group in self.exchangeable))
         members = [a for group in self.exchangeable for a in group]
@@ -178,7 +180,7 @@ class Task:
                 f"probes.after_ms: {probes.after_ms} ms is before the horizon of {self.horizon_ms} ms; an agent could "
                 "then wait for the question and still answer in time: use after_ms >= horizon_ms"
             )
-        states = self.latent.num_states
+        states = len(self.table)
         if isinstance(probes.rate, tuple) and len(probes.rate) != states:
             raise ValueError(f"probes.rate: expected a number or {states} of them, got {len(probes.rate)}")
         if probes.question is not None:
@@ -187,7 +189,7 @@ class Task:
                     f"probes.question: expected {states} answers, one per state, got {len(probes.question)}"
                 )
             for answer in set(probes.question):
-                told = {a for a, g in zip(self.response, probes.question, strict=True) if g == answer}
+                told = {a for a, g in zip(self.table, probes.question, strict=True) if g == answer}
                 if len(told) > 1:
                     raise ValueError(
                         f"probes.question: answer {answer} covers the responses {sorted(told)}; expected a question "
@@ -203,15 +205,25 @@ class Task:
     # -- symbols ------------------------------------------------------------------------------------------------
 
     @property
+    def is_tracking(self) -> bool:
+        """Whether the latent's value itself is due, at squared error."""
+        return isinstance(self.response, str) and self.response == TRACK
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """(L,) required symbol per letter: a letter is a latent state, or an interval of a `Threshold`."""
+        return _responses.table(self.response)
+
+    @property
     def num_symbols(self) -> int:
-        """A, the size of the response alphabet, null included."""
-        return max(self.response) + 1
+        """A, the size of the response alphabet, null included; 1 for a tracking task."""
+        return max(self.table) + 1
 
     @property
     def question(self) -> tuple[int, ...]:
-        """(K,) g, the answer that a probe asks for in each latent state."""
+        """(L,) g, the answer that a probe asks for in each latent state, or interval of a `Threshold`."""
         asked = self.probes.question if self.probes is not None else None
-        return tuple(range(self.latent.num_states)) if asked is None else asked
+        return tuple(range(len(self.table))) if asked is None else asked
 
     @property
     def num_answers(self) -> int:
@@ -221,7 +233,11 @@ class Task:
     @cached_property
     def pmf(self) -> FloatArray:
         """(A,) stationary law of the required response."""
-        return np.bincount(self.response, weights=self.latent.stationary, minlength=self.num_symbols)
+        return np.bincount(self.table, weights=self._letter_pmf, minlength=self.num_symbols)
+
+    @property
+    def _letter_pmf(self) -> FloatArray:
+        return _responses.letter_pmf(self.latent, self.response)
 
     @cached_property
     def distortion(self) -> FloatArray:
@@ -240,18 +256,21 @@ class Task:
 
     # -- demand -------------------------------------------------------------------------------------------------
 
-    def demand(self, D: float = 0.0) -> Bracket:  # noqa: N803 - the field's symbol
-        """R(D) in bits per second at severity D per tick, with its certificate."""
+    def demand(self, D: float | None = None) -> Bracket:  # noqa: N803 - the field's symbol
+        """R(D) in bits per second at severity D per tick, with its certificate.
+
+        None is 0, every bit; for a tracking task it is the tolerance D*.
+        """
         from envrate import _demand
 
-        return _demand.demand(self, D)
+        return _demand.demand(self, (self.tolerance if self.is_tracking else 0.0) if D is None else D)
 
     def probe_leak(self) -> float:
         """I(probed; required response) in bits per tick: 0 for a schedule that does not look at the latent."""
         if self.probes is None or not isinstance(self.probes.rate, tuple):
             return 0.0
-        pi, rate = self.latent.stationary, np.asarray(self.probes.rate)
-        probed = np.bincount(self.response, weights=pi * rate, minlength=self.num_symbols)
+        pi, rate = self._letter_pmf, np.asarray(self.probes.rate)
+        probed = np.bincount(self.table, weights=pi * rate, minlength=self.num_symbols)
         joint = np.stack([probed, self.pmf - probed])
         product = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
         seen = joint > 0
