@@ -252,7 +252,7 @@ class Task:
     @property
     def is_memoryless(self) -> bool:
         """Whether the required responses are independent from tick to tick."""
-        return self.latent.is_memoryless
+        return bool(self.latent.is_memoryless)
 
     # -- demand -------------------------------------------------------------------------------------------------
 

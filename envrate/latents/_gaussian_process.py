@@ -106,10 +106,11 @@ class GaussianProcess:
             if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, atol=NEGLIGIBLE):
                 raise ValueError(f"coregionalisation: expected a symmetric matrix, got shape {matrix.shape}")
             lowest = float(np.linalg.eigvalsh(matrix)[0])
-            if lowest < -EIGENVALUE_TOLERANCE * max(1.0, float(np.abs(matrix).max())) or not (np.diag(matrix) > 0).all():
+            scale = max(1.0, float(np.abs(matrix).max()))
+            if lowest < -EIGENVALUE_TOLERANCE * scale or not (np.diag(matrix) > 0).all():
                 raise ValueError(
-                    f"coregionalisation: smallest eigenvalue {lowest:.3g}, expected a positive semidefinite matrix with "
-                    "a positive diagonal"
+                    f"coregionalisation: smallest eigenvalue {lowest:.3g}, expected a positive semidefinite matrix "
+                    "with a positive diagonal"
                 )
             put(self, "coregionalisation", tuple(tuple(row) for row in matrix.tolist()))
 
@@ -121,7 +122,8 @@ class GaussianProcess:
     @cached_property
     def output_covariance(self) -> FloatArray:
         """(d, d) covariance of z_t."""
-        return self.variance * (np.ones((1, 1)) if self.coregionalisation is None else np.asarray(self.coregionalisation))
+        one = self.coregionalisation is None
+        return self.variance * (np.ones((1, 1)) if one else np.asarray(self.coregionalisation))
 
     @cached_property
     def mixing(self) -> FloatArray:
@@ -180,7 +182,7 @@ class GaussianProcess:
         """The exact state space at the tick; raises ValueError where the kernel has none of finite order."""
         order = self.state_order
         if order is None:
-            raise ValueError(f"kernel: {self.kernel!r:.60} has no state space of finite order; expected {list(STATE_ORDER)}")
+            raise ValueError(f"kernel: expected one of {', '.join(STATE_ORDER)} for a state space, got {self.kernel!r:.60}")
         from scipy.linalg import expm
 
         rate = math.sqrt(2 * order - 1.0) / self.timescale_ms
@@ -209,11 +211,10 @@ class GaussianProcess:
         w = np.asarray(frequencies, dtype=np.float64)
         if self.state_order is not None:
             ss = self.state_space(tick_ms)
-            z = np.exp(-1j * w)[..., None, None]
-            gain = np.linalg.solve(
-                np.eye(self.state_order) - z * ss.transition, np.broadcast_to(np.eye(self.state_order), (*w.shape, *ss.noise.shape))
-            )[..., 0, :]
-            return np.einsum("...i,ij,...j->...", gain, ss.noise, gain.conj()).real
+            unit = np.eye(self.state_order)
+            system = unit - np.exp(-1j * w)[..., None, None] * ss.transition
+            gain = np.linalg.solve(system, np.broadcast_to(unit, system.shape))[..., 0, :]
+            return np.asarray(np.einsum("...i,ij,...j->...", gain, ss.noise, gain.conj()).real)
         length = 64
         while length < MAX_TABLE and abs(self.correlation(length, tick_ms)[length // 2 :]).max() > NEGLIGIBLE:
             length *= 2
@@ -245,4 +246,4 @@ def embedding_spectrum(correlation: FloatArray, ticks: int) -> FloatArray:
             f"kernel: the embedding over {ticks} ticks has the eigenvalue {eigenvalues.min():.3g}; expected a positive "
             "semidefinite kernel that dies out within the episode"
         )
-    return np.sqrt(np.maximum(eigenvalues, 0.0))
+    return np.asarray(np.sqrt(np.maximum(eigenvalues, 0.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,12 @@ from envrate.latents._gaussian_process import GaussianProcess
 from envrate.latents._laws import MarkovChain
 
 FloatArray = NDArray[np.float64]
+
+
+def _kron(factors: list[FloatArray], unit: FloatArray) -> FloatArray:
+    for factor in factors:
+        unit = np.kron(unit, factor)
+    return unit
 
 
 @tagged("law", "product")
@@ -75,12 +81,12 @@ class Product:
     @cached_property
     def matrix(self) -> FloatArray:
         """(K, K) transition matrix of the combined chain."""
-        return np.asarray(reduce(np.kron, [law.matrix for law in self.chains], np.ones((1, 1))))
+        return _kron([law.matrix for law in self.chains], np.ones((1, 1)))
 
     @cached_property
     def stationary(self) -> FloatArray:
         """(K,) stationary law of the combined chain."""
-        return np.asarray(reduce(np.kron, [law.stationary for law in self.chains], np.ones(1)))
+        return _kron([law.stationary for law in self.chains], np.ones(1))
 
     @property
     def initial(self) -> tuple[float, ...] | None:
@@ -88,7 +94,7 @@ class Product:
         if all(law.initial is None for law in self.chains):
             return None
         starts = [law.stationary if law.initial is None else np.asarray(law.initial) for law in self.chains]
-        return tuple(reduce(np.kron, starts, np.ones(1)).tolist())
+        return tuple(_kron(starts, np.ones(1)).tolist())
 
     @property
     def transition(self) -> tuple[tuple[float, ...], ...]:
