@@ -12,6 +12,9 @@ from envrate import _checks
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+#: A bracket that rounding keeps above `tol` is returned as it is up to this many times `tol`.
+ROUNDING_ALLOWANCE = 100.0
+
 LN2 = float(np.log(2.0))
 
 
@@ -60,13 +63,14 @@ def profile_rate(pmf: ArrayLike, classes: ArrayLike, frequencies: ArrayLike, *, 
         classes: (A, Y) integers: the class of each cell (required, outcome), or -1 for a cell without a bound.
             A class may span rows and columns.
         frequencies: (..., C) joint frequency of each class, at least 0; leading axes are a batch.
-        tol: largest `upper - lower`, in bits.
+        tol: largest `upper - lower`, in bits. In rare degenerate profiles rounding stops the iteration earlier:
+            then the wider bracket is returned, up to 100 `tol`.
 
     Returns:
         Rates, bounds and multipliers with the batch's shape.
 
     Raises:
-        ValueError: bad input; a profile that no channel meets; a profile whose bracket stays wider than `tol`.
+        ValueError: bad input; a profile that no channel meets; a profile whose bracket stays wider than that.
 
     Method: a primal-dual interior-point method on the dual with one multiplier per class. The lower bound is the
     dual's value at a feasible point (Gallager 1968, theorem 9.4.1; Berger 1971, theorem 2.5.3, with a vector of
@@ -90,7 +94,8 @@ def profile_rate(pmf: ArrayLike, classes: ArrayLike, frequencies: ArrayLike, *, 
     _profile_kernel.solve_batch(p / p.sum(), cells, batch, tol * LN2, lower, upper, multipliers, status)
     for array in (lower, upper, multipliers):
         array /= LN2
-    bad = np.flatnonzero(status)
+    bad = np.flatnonzero((status != 0) & ~(upper <= lower + ROUNDING_ALLOWANCE * tol))
+    bad = np.union1d(bad, np.flatnonzero(status == _profile_kernel.INFEASIBLE))
     if bad.size:
         where = f"frequencies: profile {list(map(int, np.unravel_index(bad[0], shape)))}" if shape else "frequencies"
         if status[bad[0]] == _profile_kernel.INFEASIBLE:

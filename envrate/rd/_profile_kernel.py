@@ -59,7 +59,7 @@ def _cholesky_solve(h: Any, b: Any, n: int) -> None:
 
 
 @njit(cache=True)
-def _local_problem(p: Any, classes: Any, f: Any, cell: Any, local: Any, rows: Any) -> tuple[int, int]:
+def _local_problem(p: Any, classes: Any, f: Any, cell: Any, local: Any, rows: Any, most: Any) -> tuple[int, int]:
     """Fills `cell` (rows, Y) with local class numbers, FREE or FORBIDDEN; returns the numbers of rows and classes.
 
     Rows of probability 0 are left out; a class that even its whole rows cannot fill binds nothing and is free.
@@ -69,7 +69,7 @@ def _local_problem(p: Any, classes: Any, f: Any, cell: Any, local: Any, rows: An
         if p[a] > 0.0:
             rows[num_rows] = a
             num_rows += 1
-    most = np.zeros(num_classes)
+    most[:] = 0.0
     seen = np.full(num_classes, -1)
     for i in range(num_rows):
         for y in range(num_outcomes):
@@ -106,7 +106,7 @@ def _independent_fits(pr: Any, cell: Any, bound: Any, q: Any, mass: Any, num_row
                 elif c == FORBIDDEN and pr[i] * q[y] > 1e-15:
                     return False
     for c in range(num_classes):
-        if mass[c] > bound[c] * (1.0 + ROUNDING):
+        if mass[c] > bound[c]:
             return False
     return True
 
@@ -196,7 +196,8 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
     rows = np.empty(num_symbols, np.int64)
     local = np.empty(f.shape[0], np.int64)
     cell = np.empty((num_symbols, num_outcomes), np.int64)
-    num_rows, num_classes = _local_problem(p, classes, f, cell, local, rows)
+    most = np.empty(f.shape[0])  # the largest frequency each class can have
+    num_rows, num_classes = _local_problem(p, classes, f, cell, local, rows, most)
     n = num_rows + num_classes
 
     pr = np.empty(num_rows)
@@ -210,9 +211,11 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
         if not allowed:
             return np.inf, np.inf, INFEASIBLE
     bound = np.empty(num_classes)
+    m = np.empty(num_classes)
     for c in range(f.shape[0]):
         if local[c] >= 0:
-            bound[local[c]] = f[c]
+            bound[local[c]] = f[c] * (1.0 + ROUNDING)
+            m[local[c]] = max(0.5, math.log(most[c] / f[c]))
 
     mass = np.empty(num_classes + 1)
     q = np.zeros(num_outcomes)
@@ -224,11 +227,11 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
             return 0.0, 0.0, CONVERGED
 
     u = np.full(num_rows, -0.3)
-    m = np.empty(num_classes)
     z = np.empty(num_classes)
+    weights = 1.0  # a class counts by its bound on the central path, so that tiny ones stay in scale
     for c in range(num_classes):
-        m[c] = 1.0
         z[c] = bound[c]
+        weights += bound[c]
     q[:] = 1.0 / num_outcomes
     s = np.empty(num_outcomes)
     eu = np.empty(num_rows)
@@ -284,13 +287,14 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
             for i in range(num_rows):
                 for y in range(num_outcomes):
                     joint[i, y] = q[y] * w[i, y]
-            upper = _primal(pr, cell, bound, joint, mass, num_rows, num_classes)
+            upper = min(upper, _primal(pr, cell, bound, joint, mass, num_rows, num_classes))
             if upper - value <= tol:
                 break
 
         # Newton step towards the point of the central path with complementarity mu
         sigma = 0.3 if alpha < 0.5 else (0.1 if alpha < 0.9 else 0.01)
-        mu = sigma * gap / (num_outcomes + num_classes)
+        mu = sigma * gap / weights
+        mu_y = mu / num_outcomes
         for i in range(n):
             for j in range(i + 1):
                 h[i, j] = 0.0
@@ -298,7 +302,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
             step[i] = pr[i]
         for c in range(num_classes):
             k = num_rows + c
-            step[k] = mu / m[c] - bound[c]
+            step[k] = mu * bound[c] / m[c] - bound[c]
             h[k, k] = z[c] / m[c]
         for y in range(num_outcomes):
             gradient[:] = 0.0
@@ -315,7 +319,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
                     h[k, k] += t
                     h[k, i] -= t
             ratio = q[y] / s[y]
-            weight = mu / s[y]
+            weight = mu_y / s[y]
             for i in range(n):
                 t = gradient[i]
                 if t != 0.0:
@@ -331,7 +335,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
             d = step[num_rows + c]
             if d < 0.0:
                 alpha = min(alpha, -0.995 * m[c] / d)
-            dz = mu / m[c] - z[c] - z[c] * d / m[c]
+            dz = mu * bound[c] / m[c] - z[c] - z[c] * d / m[c]
             if dz < 0.0:
                 alpha = min(alpha, -0.995 * z[c] / dz)
         for y in range(num_outcomes):
@@ -340,7 +344,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
                 c = cell[i, y]
                 if c != FORBIDDEN:
                     slope += w[i, y] * (step[i] - (step[num_rows + c] if c >= 0 else 0.0))
-            dq = (mu - q[y] * s[y] + q[y] * slope) / s[y]
+            dq = (mu_y - q[y] * s[y] + q[y] * slope) / s[y]
             joint[0, y] = dq
             if dq < 0.0:
                 alpha = min(alpha, -0.995 * q[y] / dq)
@@ -357,7 +361,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
                 for i in range(num_rows):
                     c = cell[i, y]
                     g += eu[i] if c == FREE else (eu[i] * em[c] if c >= 0 else 0.0)
-                if 1.0 - g < 0.005 * s[y]:
+                if not 1.0 - g >= 0.005 * s[y]:  # also where g overflowed
                     inside = False
                     break
             if inside or alpha < 1e-10:
@@ -375,8 +379,9 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
             s[y] = 1.0 - g
         for c in range(num_classes):
             d = step[num_rows + c]
-            z[c] += alpha * (mu / m[c] - z[c] - z[c] * d / m[c])
+            z[c] += alpha * (mu * bound[c] / m[c] - z[c] - z[c] * d / m[c])
             m[c] = m_new[c]
+            z[c] = max(z[c], 0.1 * mu * bound[c] / m[c])  # a slack far below the path blocks every later step
         for i in range(num_rows):
             u[i] = u_new[i]
     lower = _forbid(p, classes, local, rows, u, m, out, num_rows)
@@ -385,6 +390,12 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
     if lower <= 1e-12:
         lower = 0.0
         out[:] = 0.0
+    if not upper - lower <= tol:  # a rate near 0 may be had from outcomes that hardly look at the symbol
+        total = q.sum()
+        for i in range(num_rows):
+            for y in range(num_outcomes):
+                joint[i, y] = q[y] / total if cell[i, y] != FORBIDDEN else 0.0
+        upper = min(upper, _primal(pr, cell, bound, joint, mass, num_rows, num_classes))
     upper = max(upper, lower)
     return lower, upper, CONVERGED if upper - lower <= tol else NOT_CONVERGED
 
