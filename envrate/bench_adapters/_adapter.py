@@ -80,6 +80,7 @@ class ScoreTable:
         }
 
 
+# `*args` in the two methods below is for type checkers only: with it, a method of other keywords still conforms.
 @runtime_checkable
 class Adapter(Protocol):
     """Reads the runs of one benchmark. Registered through the entry-point group `envrate.adapters`.
@@ -101,7 +102,7 @@ class Adapter(Protocol):
         """
         ...
 
-    def load(self, path: Path, **options: Any) -> Trace:
+    def load(self, path: Path, *args: Any, **options: Any) -> Trace:
         """The run as a trace with `demand.kind == "nominal"` and balanced strata.
 
         Name every option as a keyword-only argument with a default: a caller's option that the signature lacks is
@@ -118,7 +119,7 @@ class Adapter(Protocol):
 class ScoresItself(Protocol):
     """An adapter that also gives the benchmark's own numbers."""
 
-    def scores(self, path: Path, **options: Any) -> ScoreTable:
+    def scores(self, path: Path, *args: Any, **options: Any) -> ScoreTable:
         """The benchmark's own arithmetic on the run at `path`, rounding included; options as in `load`."""
         ...
 
