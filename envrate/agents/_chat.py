@@ -1,0 +1,272 @@
+"""Language models as agents: any OpenAI-compatible endpoint, or a local transformers pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envrate import _checks
+from envrate.agents._action import Action
+from envrate.agents._chat_content import content, instructions, new_packets, parse_reply
+from envrate.task import Task
+
+PROTOCOLS = ("sliding", "cumulative", "interleaved")
+
+
+@dataclass
+class ChatState:
+    """What the agent remembers: packets shown so far, the conversation, and what waits for the next poll."""
+
+    turn: int = 0
+    packets: list[list[dict[str, Any]]] = field(default_factory=list)  # content parts of each packet so far
+    waiting: list[list[dict[str, Any]]] = field(default_factory=list)  # packets since the last poll
+    dialogue: list[dict[str, Any]] = field(default_factory=list)  # the interleaved protocol's messages
+
+
+@dataclass
+class Poller:
+    """The polling part that every model shares; `complete` is the model's own.
+
+    Args:
+        task: the task.
+        modality: how it is rendered.
+        protocol: "sliding" shows the last `window` packets at each poll, "cumulative" every packet so far,
+            "interleaved" only the new ones, in a conversation that grows by each reply. Names as in InteractionBench.
+        poll_every: micro-turns between polls; a poll with nothing new to show is left out.
+        window: packets that the sliding protocol shows.
+        log: a JSONL file that keeps every reply with its token counts and latency. A run that finds a request
+            in it takes the reply and the latency from there, so that an interrupted run goes on where it stopped.
+    """
+
+    task: Task
+    modality: str = "symbols"
+    protocol: str = "sliding"
+    poll_every: int = 1
+    window: int = 8
+    log: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the settings and reads the log."""
+        _checks.choice("protocol", self.protocol, PROTOCOLS)
+        _checks.integer("poll_every", self.poll_every, 1, unit="micro-turns")
+        _checks.integer("window", self.window, 1, unit="packets")
+        self._known: dict[str, dict[str, Any]] = {}
+        if self.log is not None and self.log.exists():
+            for line in self.log.read_text(encoding="utf-8").splitlines():
+                try:
+                    entry = json.loads(line)
+                    self._known[entry["request"]] = entry
+                except (ValueError, KeyError, TypeError):
+                    continue  # a line torn by an interruption: its request is asked again
+
+    def poll(self, state: ChatState, observation: dict[str, Any]) -> list[dict[str, Any]] | None:
+        """Takes an observation in; returns the messages of a poll where one is due and there is news."""
+        signals, ages = new_packets({name: value[0] for name, value in observation.items()})
+        for signal, age in zip(signals, ages, strict=True):
+            parts = content(self.task, self.modality, signal, age)
+            state.packets.append(parts)
+            state.waiting.append(parts)
+        due = state.turn % self.poll_every == 0
+        state.turn += 1
+        if not due or not state.waiting:
+            return None
+        system = {"role": "system", "content": instructions(self.task, self.modality)}
+        if self.protocol == "interleaved":
+            state.dialogue.append({"role": "user", "content": [p for parts in state.waiting for p in parts]})
+            messages = [system, *state.dialogue]
+        else:
+            shown = state.packets if self.protocol == "cumulative" else state.packets[-self.window :]
+            messages = [system, {"role": "user", "content": [p for parts in shown for p in parts]}]
+        if self.protocol == "sliding":
+            del state.packets[: -self.window]
+        state.waiting = []
+        return messages
+
+    def recall(self, messages: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
+        """The key of a request and what the log has about it."""
+        key = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
+        return key, self._known.get(key)
+
+    def keep(self, entry: dict[str, Any]) -> None:
+        """Remembers a reply, in the log too where there is one."""
+        self._known[entry["request"]] = entry
+        if self.log is not None:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+@dataclass
+class ChatAgent:
+    """A model behind an OpenAI-compatible chat endpoint, for `envrate.live.run`.
+
+    It is called as `agent(observation, state) -> (action, state, compute_ms)`. Retries and their waits lie inside the
+    measured time. An endpoint that fails for good counts as silence for that poll and is kept in the log.
+
+    Args:
+        base_url: address of the endpoint, up to and including `/v1`.
+        model: the model's name there.
+        poller: what is shown and when; see `Poller`.
+        max_tokens: of a reply.
+        timeout_s: of one try.
+        max_retries: tries after the first.
+        stream: ask for a streamed reply.
+        api_key_env: the environment variable that holds the key. Keys are read from the environment only and never
+            kept; an endpoint without keys needs none.
+    """
+
+    base_url: str
+    model: str
+    poller: Poller
+    max_tokens: int = 16
+    timeout_s: float = 30.0
+    max_retries: int = 2
+    stream: bool = False
+    api_key_env: str = "OPENAI_API_KEY"
+
+    def __post_init__(self) -> None:
+        """Connects the client."""
+        try:
+            from openai import OpenAI
+        except ImportError as error:
+            raise ImportError("ChatAgent needs the openai client: pip install 'envrate[live]'") from error
+        self._client = OpenAI(
+            base_url=self.base_url,
+            api_key=os.environ.get(self.api_key_env) or "none",
+            timeout=self.timeout_s,
+            max_retries=_checks.integer("max_retries", self.max_retries, 0),
+        )
+
+    @property
+    def name(self) -> str:
+        """Name in traces."""
+        return f"{self.model} ({self.poller.protocol})"
+
+    def init(self, num_envs: int, seed: int) -> ChatState:
+        """A fresh memory; one environment only."""
+        if num_envs != 1:
+            raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
+        return ChatState()
+
+    def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
+        """Polls the model where a poll is due; returns its action and the time that it took in ms."""
+        messages = self.poller.poll(state, observation)
+        if messages is None:
+            return Action(), state, 0
+        key, entry = self.poller.recall(messages)
+        if entry is None:
+            entry = {"request": key, "model": self.model, **self._ask(messages)}
+            self.poller.keep(entry)
+        reply = entry["reply"] or ""
+        if self.poller.protocol == "interleaved":
+            state.dialogue.append({"role": "assistant", "content": reply or "-"})
+        value, answer = parse_reply(self.poller.task, reply)
+        return Action(value, None, answer), state, math.ceil(entry["latency_ms"])
+
+    def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        from openai import OpenAIError
+
+        began = time.perf_counter()
+        reply, usage, error = None, None, None
+        try:
+            reply, usage = self._complete(messages)
+        except OpenAIError as failure:
+            error = f"{type(failure).__name__}: {failure}"[:300]
+        latency_ms = (time.perf_counter() - began) * 1000.0
+        return {"reply": reply, "usage": usage, "error": error, "latency_ms": round(latency_ms, 3)}
+
+    def _complete(self, messages: list[dict[str, Any]]) -> tuple[str, dict[str, int] | None]:
+        ask: Any = self._client.chat.completions.create
+        settings = {"model": self.model, "messages": messages, "max_tokens": self.max_tokens, "temperature": 0.0}
+        if not self.stream:
+            done = ask(**settings)
+            return _text(done.choices and done.choices[0].message.content), _usage(done.usage)
+        text, usage = "", None
+        for chunk in ask(**settings, stream=True, stream_options={"include_usage": True}):
+            if chunk.choices:
+                text += _text(chunk.choices[0].delta.content)
+            usage = _usage(chunk.usage) or usage
+        return text, usage
+
+
+def _text(value: Any) -> str:
+    """The text of a reply; endpoints that answer with something else say nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def _usage(usage: Any) -> dict[str, int] | None:
+    if usage is None:
+        return None
+    return {"prompt_tokens": int(usage.prompt_tokens or 0), "completion_tokens": int(usage.completion_tokens or 0)}
+
+
+@dataclass
+class HFAgent:
+    """A local model from the transformers library, for `envrate.live.run`.
+
+    Args:
+        pipeline: a text-generation or image-text-to-text pipeline, or any callable that takes chat messages and
+            returns such a pipeline's output; see `from_pretrained`.
+        poller: what is shown and when.
+        max_new_tokens: of a reply.
+        name: in traces.
+    """
+
+    pipeline: Any
+    poller: Poller
+    max_new_tokens: int = 16
+    name: str = "transformers"
+
+    @classmethod
+    def from_pretrained(cls, model: str, poller: Poller, **options: Any) -> HFAgent:
+        """Loads `model` (a local folder or a hub name) as the pipeline that suits the modality."""
+        try:
+            from transformers import pipeline
+        except ImportError as error:
+            raise ImportError("HFAgent needs transformers and torch: pip install 'envrate[hf]'") from error
+        task = "text-generation" if poller.modality in ("symbols", "proprio") else "image-text-to-text"
+        return cls(pipeline(task, model=model, **options), poller, name=model)
+
+    def init(self, num_envs: int, seed: int) -> ChatState:
+        """A fresh memory; one environment only."""
+        if num_envs != 1:
+            raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
+        return ChatState()
+
+    def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
+        """Polls the model where a poll is due; returns its action and the time that it took in ms."""
+        messages = self.poller.poll(state, observation)
+        if messages is None:
+            return Action(), state, 0
+        if self.poller.modality in ("symbols", "proprio"):
+            messages = [_flat(message) for message in messages]
+        began = time.perf_counter()
+        output = self.pipeline(messages, max_new_tokens=self.max_new_tokens, do_sample=False, return_full_text=False)
+        elapsed_ms = (time.perf_counter() - began) * 1000.0
+        reply = _generated(output)
+        key, _ = self.poller.recall(messages)
+        self.poller.keep({"request": key, "model": self.name, "reply": reply, "latency_ms": round(elapsed_ms, 3)})
+        if self.poller.protocol == "interleaved":
+            state.dialogue.append({"role": "assistant", "content": reply or "-"})
+        value, answer = parse_reply(self.poller.task, reply)
+        return Action(value, None, answer), state, math.ceil(elapsed_ms)
+
+
+def _flat(message: dict[str, Any]) -> dict[str, Any]:
+    """A message whose text parts are joined, as text-only chat templates expect."""
+    parts = message["content"]
+    return message if isinstance(parts, str) else message | {"content": "\n".join(part["text"] for part in parts)}
+
+
+def _generated(output: Any) -> str:
+    """The text in a pipeline's output: a list of dicts whose `generated_text` is a string or a conversation."""
+    first = output[0] if isinstance(output, list) and output else output
+    text = first.get("generated_text", "") if isinstance(first, dict) else first
+    if isinstance(text, list) and text:
+        text = text[-1].get("content", "")
+    return _text(text)

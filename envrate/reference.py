@@ -1,0 +1,119 @@
+"""Reference frontiers: every task x modality x standard link x reference agent, shipped in the wheel.
+
+They are plain results of `envrate.sweep` jobs with fixed seeds, so that anyone can recompute any of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envrate import __version__, sweep, tasks
+from envrate.envs import pairs
+
+LINKS = ("lan", "wifi", "4g", "satellite", "worked")
+SEED = 20_000
+FORMAT = "envrate-reference"
+#: Credited rates of a recomputed frontier may differ by this, in bits/s: another processor rounds differently.
+TOLERANCE = 1e-3
+#: What is kept of each point; the rest can be recomputed.
+KEPT = ("latency_ms", "reading", "credited", "credited_low", "credited_high", "severity", "events")
+
+
+def specs() -> list[sweep.Spec]:
+    """The jobs behind the shipped file."""
+    wanted: list[sweep.Spec] = []
+    for task, modality in pairs():
+        if task not in tasks.names():
+            continue
+        for agent in reference_agents(task, modality):
+            wanted += sweep.expand(
+                {
+                    "task": task,
+                    "modality": modality,
+                    "link": list(LINKS),
+                    "agent": agent,
+                    "num_envs": 32,
+                    "num_ticks": 150,
+                    "seed": SEED,
+                    "resamples": 500,
+                }
+            )
+    return wanted
+
+
+def reference_agents(task: str, modality: str) -> Sequence[str]:
+    """Agents that are run on a pair: the perceiver where there is something to perceive, else those by rule."""
+    if modality != "symbols":
+        return ("perceiver",)
+    return ("ideal", "reactive", "never", "random") if not tasks.get(task).is_tracking else ("ideal", "echo")
+
+
+def build(
+    folder: str | os.PathLike[str], out: str | os.PathLike[str], *, jobs: int = -1,
+    on_done: Callable[[int, int], None] | None = None,
+) -> Path:  # fmt: skip
+    """Runs every reference job (resumable in `folder`) and writes the one JSON file `out`."""
+    entries = [_entry(result) for result in sweep.run(specs(), folder, jobs=jobs, on_done=on_done)]
+    path = Path(out)
+    document = {"format": FORMAT, "version": __version__, "frontiers": entries}
+    path.write_text(json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n", encoding="utf-8")
+    return path
+
+
+def _entry(result: dict[str, Any]) -> dict[str, Any]:
+    """A result cut down to what plots and checks need, numbers to six digits."""
+    frontier = result["frontier"]
+    points = [
+        {key: float(f"{value:.6g}") if isinstance(value := point[key], float) else value for key in KEPT}
+        for point in frontier["points"]
+    ]
+    kept = {key: frontier[key] for key in ("task", "unit", "tick_ms", "micro_turn_ms", "demand", "keeps_up_at_ms")}
+    return {"spec": result["spec"], **kept, "points": points}
+
+
+@cache
+def load() -> list[dict[str, Any]]:
+    """The shipped reference frontiers: a list of `{"spec", "task", "demand", "points", ...}`."""
+    text = (resources.files("envrate") / "data" / "reference.json").read_text(encoding="utf-8")
+    return list(json.loads(text)["frontiers"])
+
+
+def find(**wanted: Any) -> list[dict[str, Any]]:
+    """Shipped frontiers whose spec has the given values, such as task="alert", link="wifi"."""
+    return [entry for entry in load() if all(entry["spec"].get(key) == value for key, value in wanted.items())]
+
+
+def check(*, sample: int = 4, seed: int = 0) -> list[dict[str, Any]]:
+    """Recomputes a random sample of the shipped frontiers and says how far each one is off.
+
+    Returns:
+        One `{"spec", "largest_difference", "agrees"}` per recomputed frontier; differences in bits/s.
+    """
+    entries = load()
+    chosen = np.random.default_rng(seed).choice(len(entries), size=min(sample, len(entries)), replace=False)
+    report = []
+    for index in sorted(chosen.tolist()):
+        shipped = entries[index]
+        fresh = _entry(sweep.run_job(shipped["spec"]))
+        difference = max((_apart(a, b) for a, b in zip(shipped["points"], fresh["points"], strict=True)), default=0.0)
+        report.append(
+            {"spec": shipped["spec"], "largest_difference": difference, "agrees": bool(difference <= TOLERANCE)}
+        )
+    return report
+
+
+def _apart(shipped: dict[str, Any], fresh: dict[str, Any]) -> float:
+    """Difference of two points' credited rates; infinite where only one of them has a number."""
+    a, b = shipped["credited"], fresh["credited"]
+    if a is None or b is None:
+        return 0.0 if a is None and b is None else math.inf
+    return abs(float(a) - float(b))
