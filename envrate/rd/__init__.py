@@ -2,6 +2,7 @@
 
 from envrate.rd._profile import ProfileRate, profile_rate
 from envrate.rd._entropy_rate import entropy_rate, hidden_markov_entropy_rate
+from envrate.rd._markov_profile import MarkovProfile
 from envrate.rd._types import Bracket, RDPoint
 
-__all__ = ["Bracket", "ProfileRate", "profile_rate", "RDPoint", "entropy_rate", "hidden_markov_entropy_rate"]
+__all__ = ["Bracket", "MarkovProfile", "ProfileRate", "profile_rate", "RDPoint", "entropy_rate", "hidden_markov_entropy_rate"]
