@@ -1,0 +1,196 @@
+"""The environment as pure functions over one frozen state with a trailing batch shape; nothing is vmapped but renderers.
+
+The clock and the episode number are scalars that the whole batch shares, since an episode ends by its length alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envrate import _checks, _counters
+from envrate._counters import Stream
+from envrate.channels import Link, _kernel
+from envrate.channels._kernel import LinkParams
+from envrate.envs import _answers, _packets
+from envrate.envs._answers import Pending
+from envrate.envs._clock import Clock
+from envrate.envs._packets import Stamps, Transit
+from envrate.latents import _kernels
+from envrate.renderers._base import Renderer
+from envrate.task import Task
+
+Array = jax.Array
+PyTree = Any
+
+
+class State(NamedTuple):
+    """Everything that the future depends on."""
+
+    step: Any  # () int32, micro-turns since reset
+    episode: Any  # () int32
+    key: Any  # two (*batch) uint32
+    latent: Any  # the sampler's own
+    z: Any  # the latent's values at the newest three ticks, newest first
+    pending: Pending  # ticks that can still be answered
+    transit: Transit  # packets that can still arrive
+    held: Any  # (W, ..., *batch) the last picture, where the renderer holds; else ()
+
+
+class Observation(NamedTuple):
+    """What the agent sees. Shapes as inside the core; faces move the batch to the front."""
+
+    signal: Any  # (W, ..., *batch)
+    age_ms: Any  # (W, *batch) int32, -1 in empty slots
+    fresh: Any  # (*batch) int32, packets that arrived since the last observation
+
+
+class Record(NamedTuple):
+    """What the trace needs of one step; the schedule of ticks and packets is known without it."""
+
+    tick: Any  # (*batch) int32, the tick answered, -1 none
+    value: Any  # (*batch) int32 symbol given, or (d, *batch) float32
+    probe_tick: Any  # (*batch) int32, the tick whose probe is answered, -1 none
+    probe_value: Any  # (*batch) int32, 0 none, else the answer + 1
+    z: Any  # the latent at the newest tick
+    gone: Any  # (packets per step, *batch) int32 arrivals of the packets whose slots were taken
+    gone_probe: Any  # (*batch) int32, the same for the probe
+
+
+class Core:
+    """One task seen through one renderer: static settings and the functions `init` and `step`.
+
+    Args:
+        task: what is demanded.
+        renderer: how the latent is shown.
+        link: the link; its age limit fixes how many packets are kept.
+        num_ticks: ticks that an episode scores.
+        compute_ms: the agent's own time, a constant.
+    """
+
+    def __init__(self, task: Task, renderer: Renderer, link: Link, *, num_ticks: int, compute_ms: int = 0) -> None:
+        """Fixes every static size."""
+        self.task = task
+        self.renderer = renderer
+        self.link = link
+        self.compute_ms = _checks.integer("compute_ms", compute_ms, 0, 10**6, "ms")
+        self.clock = Clock.of(task, num_ticks, renderer.frame_ms(task))
+        self.signal = renderer.signal(task)
+        self.window = _checks.integer("renderer.window", renderer.window(task), 1)
+        self.age_ms = _kernel.max_age(link, task.horizon_ms)
+        self.params = self.link_params(link)
+        self.sampler = _kernels.kernel(task.latent, task.tick_ms)
+        self.letters = _answers.Letters.of(task)
+
+    def link_params(self, link: Link) -> LinkParams:
+        """Another link's numbers for this task's packets."""
+        return _kernel.params(link, self.renderer.packet_bits(self.task), self.task.horizon_ms)
+
+    @cached_property
+    def slots(self) -> int:
+        """Packets of the signal that are kept."""
+        return self.clock.slots(self.age_ms, self.clock.packet_ms)
+
+    @cached_property
+    def probe_slots(self) -> int:
+        """Ticks whose probes are kept, from their onset on; 0 without probes."""
+        if self.task.probes is None:
+            return 0
+        alive = self.task.probes.after_ms + max(self.age_ms, self.task.probes.deadline_ms)
+        return self.clock.slots(alive, self.task.tick_ms) + 1
+
+    # -- functions ----------------------------------------------------------------------------------------------
+
+    def init(self, p: LinkParams, key: Any, episode: Any) -> tuple[State, Observation]:
+        """The state and the observation at reset: tick 0 has begun; what arrives at once is shown.
+
+        Args:
+            p: the link.
+            key: two (*batch) uint32 words; see `_counters.keys`.
+            episode: int32 scalar.
+        """
+        batch = tuple(jnp.shape(key[0]))
+        step = jnp.int32(0)
+        draws = _kernels.Draws(_counters.block(key, step, episode, Stream.LATENT))
+        latent, z = self.sampler.start(draws, self.clock.total_ticks)
+        values = (z, z, z)
+        pending = _answers.start(self, z, key, episode, batch)
+        stamps = Stamps(key, episode)
+        transit = _packets.start(self, stamps, z, batch)
+        if self.clock.frame_ms is None:
+            transit, _ = _packets.send_signal(self, p, transit, stamps, values, step, jnp.int32(0), jnp.bool_(True))
+        transit, window, fresh = _packets.arrivals(self, transit, jnp.int32(-1), step, step, batch)
+        held: PyTree = ()
+        if self.signal.holds:
+            held = jnp.full((self.window, *self.signal.shape, *batch), self.signal.empty, self.signal.dtype)
+        signal, held = _packets.shown(self, stamps, window, fresh, held, batch)
+        state = State(step, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
+        return state, Observation(signal, window.age_ms, fresh)
+
+    def step(self, p: LinkParams, state: State, action: Any) -> tuple[State, Observation, Any, Record]:
+        """One micro-turn: the action computed from the last observation, then the world up to the next one.
+
+        Args:
+            p: the link.
+            state: the state.
+            action: (*batch) int32; (factors, *batch) int32 where responses name ticks or probes are answered; or
+                (d, *batch) float32 where the task tracks.
+
+        Returns:
+            The state, the observation, (*batch) float32 reward and the record.
+        """
+        batch = tuple(jnp.shape(state.key[0]))
+        step, stamps = state.step, Stamps(state.key, state.episode)
+        begin, end = step * self.clock.turn_ms, (step + 1) * self.clock.turn_ms
+        effect = begin + self.compute_ms + p.uplink_ms
+        pending, reward, given = _answers.answer(self, state.pending, state.transit, action, step, effect)
+
+        tick = self.clock.newest_tick(end)
+        onset = tick * self.clock.tick_ms > begin
+        latent, z = jax.lax.cond(
+            onset,
+            lambda: self.sampler.move(
+                state.latent, _kernels.Draws(_counters.block(state.key, tick, state.episode, Stream.LATENT)), tick
+            ),
+            lambda: (state.latent, state.z[0]),
+        )
+        older = jax.tree.map(lambda new, old: jnp.where(onset, new, old), state.z[:2], state.z[1:])
+        values = (z, *older)
+        pending = _answers.begin(self, pending, z, tick, onset)
+        transit, gone_probe = _packets.begin_probe(self, state.transit, stamps, z, tick, onset)
+        transit, gone = _packets.send_step(self, p, transit, stamps, values, begin, end, tick)
+
+        transit, window, fresh = _packets.arrivals(self, transit, begin, end, step + 1, batch)
+        pending = pending._replace(newest=jnp.maximum(pending.newest, window.newest_tick))
+        signal, held = _packets.shown(self, stamps, window, fresh, state.held, batch)
+        state = State(step + 1, state.episode, state.key, latent, values, pending, transit, held)
+        record = Record(*given, z, gone, gone_probe)
+        return state, Observation(signal, window.age_ms, fresh), reward, record
+
+    def num_factors(self) -> int:
+        """Factors of the action: 0 for a plain symbol or a tracked value."""
+        if self.task.is_tracking:
+            return 0
+        factors = 1 + (self.task.reply == "named") + (self.task.probes is not None)
+        return 0 if factors == 1 else factors
+
+    @cached_property
+    def action_sizes(self) -> tuple[int, ...]:
+        """Sizes of the action's factors: the symbol, the tick named, the probe's answer; empty when tracking."""
+        if self.task.is_tracking:
+            return ()
+        sizes = [self.task.num_symbols]
+        if self.task.reply == "named":
+            sizes.append(self.task.ticks_nameable)
+        if self.task.probes is not None:
+            sizes.append(self.task.num_answers + 1)
+        return tuple(sizes)
+
+    @cached_property
+    def distortion(self) -> np.ndarray:
+        """(A, A) float32 severity."""
+        return np.asarray(self.task.distortion, dtype=np.float32)

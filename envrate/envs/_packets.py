@@ -1,0 +1,312 @@
+"""Packets on their way: sent at onsets or captures, kept until they arrive, rendered when they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envrate import _counters
+from envrate._counters import Stream, Words
+from envrate.channels import _kernel
+from envrate.channels._kernel import LinkParams, LinkState
+from envrate.envs import _rings
+
+if TYPE_CHECKING:
+    from envrate.envs._core import Core
+
+Array = jax.Array
+PyTree = Any
+
+#: In `Transit.probe_arrival`: the tick will be asked about, the question is not sent yet.
+TO_ASK = _kernel.NEVER + 1
+#: Signals of at most this many numbers are rendered without asking first whether anything arrived.
+SMALL_SIGNAL = 8
+
+
+class Stamps(NamedTuple):
+    """Where the random bits of an episode come from."""
+
+    key: Words
+    episode: Any  # () int32
+
+    def bits(self, index: Any, stream: Stream) -> Words:
+        """The block of packet or tick `index`."""
+        return _counters.block(self.key, index, self.episode, stream)
+
+
+class Transit(NamedTuple):
+    """The link and the packets that it carries. Slot of packet n: n % slots; of tick i's probe: i % probe slots."""
+
+    link: LinkState
+    source: Any  # the renderer's state
+    arrival: Any  # (S, *batch) int32 ms, or a code of the link kernel
+    payload: Any  # (S, ..., *batch)
+    queue: Any  # what a link that drops its oldest packet needs to know of those that wait; else ()
+    probe_arrival: Any  # (P, *batch) int32; () without probes
+
+
+class Window(NamedTuple):
+    """The newest arrivals of an observation, newest last."""
+
+    packet: Any  # (W, *batch) int32, the packet's number, or the tick of a probe; -1 empty
+    probe: Any  # (W, *batch) bool
+    age_ms: Any  # (W, *batch) int32 since capture end; -1 empty
+    payload: Any  # (W, ..., *batch)
+    newest_tick: Any  # (*batch) int32, the newest tick that any arrival of the signal is about; -1 none
+
+
+def start(core: Core, stamps: Stamps, z: Any, batch: tuple[int, ...]) -> Transit:
+    """Nothing is under way."""
+    key = _counters.as_key(stamps.bits(0, Stream.SOURCE))
+    source = _rings.over_batch(lambda k: core.renderer.init(core.task, k), batch)(key)
+    payload = jax.eval_shape(lambda: _capture(core, stamps, source, z, z, jnp.int32(0), batch)[1])
+    probe_arrival: Any = ()
+    if core.task.probes is not None:
+        probe_arrival = jnp.full((core.probe_slots, *batch), _kernel.NOT_SENT, jnp.int32)
+    transit = Transit(
+        link=_kernel.init(batch),
+        source=source,
+        arrival=jnp.full((core.slots, *batch), _kernel.NOT_SENT, jnp.int32),
+        payload=jax.tree.map(lambda leaf: jnp.zeros((core.slots, *leaf.shape), leaf.dtype), payload),
+        queue=(),
+        probe_arrival=probe_arrival,
+    )
+    return begin_probe(core, transit, stamps, z, jnp.int32(0), jnp.bool_(True))[0]
+
+
+def _capture(
+    core: Core, stamps: Stamps, source: PyTree, z0: Any, z1: Any, packet: Any, batch: tuple[int, ...]
+) -> tuple[PyTree, PyTree]:
+    """The renderer's (state, payload) of one packet."""
+    key = _counters.as_key(stamps.bits(packet, Stream.CAPTURE))
+    capture = _rings.over_batch(lambda s, a, b, k: core.renderer.capture(core.task, s, a, b, k), batch)
+    return capture(source, z0, z1, key)  # type: ignore[no-any-return]
+
+
+def begin_probe(
+    core: Core, transit: Transit, stamps: Stamps, z: Any, tick: Any, onset: Any
+) -> tuple[Transit, Any]:
+    """Decides at a tick's onset whether it will be asked about; also returns what its slot held before."""
+    if core.task.probes is None:
+        return transit, ()
+    slot = tick % core.probe_slots
+    old = _rings.read(transit.probe_arrival, slot)
+    rates = np.broadcast_to(np.asarray(core.task.probes.rate, float), (len(core.task.table),))
+    limits = np.array([_counters.threshold(rate) for rate in rates.tolist()])
+    if (limits == limits[0]).all():
+        limit: Any = limits[0]
+    else:
+        limit = jnp.asarray(limits)[core.letters.letter(z)]
+    asks = _counters.below(stamps.bits(tick, Stream.PROBE)[0], limit)
+    row = jnp.where(onset, jnp.where(asks, TO_ASK, _kernel.NOT_SENT), old)
+    return transit._replace(probe_arrival=_rings.write(transit.probe_arrival, slot, row)), old
+
+
+def send_step(
+    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, begin: Any, end: Any, tick: Any
+) -> tuple[Transit, Any]:
+    """Everything sent in (begin, end], in order of time; a packet of the signal before a probe of the same moment.
+
+    Returns:
+        The state and (packets per step, *batch) arrivals of the packets whose slots were taken.
+    """
+    clock = core.clock
+    first = clock.newest_packet(begin) + 1
+    count = clock.newest_packet(end) - first + 1
+    most = clock.packets_per_step
+    now = begin
+    asked = None
+    if core.task.probes is not None:
+        asked = clock.newest_probe(end)
+        ask_ms = asked * clock.tick_ms + clock.probe_after_ms
+        asks = (asked >= 0) & (ask_ms > begin)
+        position = jnp.where(asks, clock.newest_packet(ask_ms) - first + 1, most + 1)
+
+    def packet(carry: tuple[Transit, Any], number: Any) -> tuple[tuple[Transit, Any], Any]:
+        transit, now = carry
+        sent = number * clock.packet_ms
+        old = _rings.read(transit.arrival, number % core.slots)
+        due = number < first + count
+        moved, _ = send_signal(core, p, transit, stamps, values, number, now, due, tick)
+        return (moved, jnp.where(due, sent, now)), old
+
+    def question(carry: tuple[Transit, Any]) -> tuple[Transit, Any]:
+        transit, now = carry
+        return _send_probe(core, p, transit, stamps, asked, now, asks), jnp.where(asks, ask_ms, now)
+
+    carry = (transit, now)
+    if asked is None and most <= 2:
+        gone = []
+        for j in range(most):
+            carry, old = packet(carry, first + j)
+            gone.append(old)
+        transit, now = carry
+        gone_rows = jnp.stack(gone)
+    else:
+
+        def body(carry: tuple[Transit, Any], j: Any) -> tuple[tuple[Transit, Any], Any]:
+            if asked is not None:
+                carry = jax.lax.cond(j == position, question, lambda c: c, carry)
+            return packet(carry, first + j)
+
+        carry, gone_rows = jax.lax.scan(body, carry, jnp.arange(most))
+        if asked is not None:
+            carry = jax.lax.cond(position == most, question, lambda c: c, carry)
+        transit, now = carry
+    link = _kernel.wait(transit.link, (end - now) * 1000)
+    return transit._replace(link=link), gone_rows
+
+
+def send_signal(
+    core: Core,
+    p: LinkParams,
+    transit: Transit,
+    stamps: Stamps,
+    values: Any,
+    number: Any,
+    now: Any,
+    due: Any,
+    tick: Any = 0,
+) -> tuple[Transit, Any]:
+    """Captures packet `number` and offers it to the link, where `due` (a scalar).
+
+    Args:
+        core: settings.
+        p: the link.
+        transit: the state, its link as of `now`.
+        stamps: random bits.
+        values: the latent at the newest three ticks, newest first.
+        number: int32 scalar.
+        now: int32 scalar, the moment of the last send.
+        due: bool scalar.
+        tick: int32 scalar, the newest of the three ticks.
+    """
+    batch = tuple(jnp.shape(stamps.key[0]))
+    slot, sent = number % core.slots, number * core.clock.packet_ms
+
+    def go() -> tuple[LinkState, PyTree, Any, PyTree]:
+        if core.clock.frame_ms is None:
+            z0 = z1 = values[0]
+        else:
+            z0 = _at(values, tick - core.clock.newest_tick(sent - core.clock.packet_ms))
+            z1 = _at(values, tick - core.clock.newest_tick(sent - 1))
+        source, payload = _capture(core, stamps, transit.source, z0, z1, number, batch)
+        link = _kernel.wait(transit.link, (sent - now) * 1000)
+        bits, chain_bits = stamps.bits(number, Stream.LINK), stamps.bits(number, Stream.LINK_STATE)
+        chance = _kernel.draw(p, link.bad, bits, chain_bits)
+        link, arrival = _kernel.send(p, link, sent, chance, True)
+        return link, source, jnp.broadcast_to(arrival, batch), payload
+
+    def stay() -> tuple[LinkState, PyTree, Any, PyTree]:
+        return transit.link, transit.source, _rings.read(transit.arrival, slot), _rings.read(transit.payload, slot)
+
+    link, source, arrival, payload = jax.lax.cond(due, go, stay)
+    return (
+        transit._replace(
+            link=link,
+            source=source,
+            arrival=_rings.write(transit.arrival, slot, arrival),
+            payload=_rings.write(transit.payload, slot, payload),
+        ),
+        arrival,
+    )
+
+
+def _at(values: Any, back: Any) -> Any:
+    """The latent `back` = 0, 1 or 2 ticks before the newest."""
+    return jax.tree.map(lambda a, b, c: jnp.where(back <= 0, a, jnp.where(back == 1, b, c)), *values)
+
+
+def _send_probe(
+    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, tick: Any, now: Any, asks: Any
+) -> Transit:
+    """Offers the question about `tick` to the link, in the environments that ask."""
+    slot, sent = tick % core.probe_slots, tick * core.clock.tick_ms + core.clock.probe_after_ms
+    row = _rings.read(transit.probe_arrival, slot)
+    link = _kernel.wait(transit.link, (sent - now) * 1000)
+    bits, chain_bits = stamps.bits(tick, Stream.LINK_PROBE), stamps.bits(tick, Stream.LINK_STATE_PROBE)
+    mask = (row == TO_ASK) & asks
+    moved, arrival = _kernel.send(p, link, sent, _kernel.draw(p, link.bad, bits, chain_bits), mask)
+    return transit._replace(
+        link=moved, probe_arrival=_rings.write(transit.probe_arrival, slot, jnp.where(mask, arrival, row))
+    )
+
+
+def arrivals(
+    core: Core, transit: Transit, begin: Any, end: Any, step: Any, batch: tuple[int, ...]
+) -> tuple[Transit, Window, Any]:
+    """What arrives in (begin, end]: the window of the newest W, and (*batch) int32 the count of all."""
+    clock, slots = core.clock, core.slots
+    last = clock.newest_packet(end)
+    number = last - (last - jnp.arange(slots)) % slots  # the packet in each slot
+    arrived = (transit.arrival > begin) & (transit.arrival <= end)
+    fresh = arrived.sum(axis=0, dtype=jnp.int32)
+    if core.task.probes is None:
+        found = jnp.stack(_rings.newest(arrived, number, core.window)[::-1])
+        probe = jnp.zeros(found.shape, bool)
+        packet, sent = found, found * clock.packet_ms
+        newest_packet = found[-1]
+    else:
+        tick = clock.newest_tick(end)
+        asked = tick - (tick - jnp.arange(core.probe_slots)) % core.probe_slots
+        probe_here = (transit.probe_arrival > begin) & (transit.probe_arrival <= end)
+        fresh = fresh + probe_here.sum(axis=0, dtype=jnp.int32)
+        moments = jnp.concatenate([number * clock.packet_ms * 2, (asked * clock.tick_ms + clock.probe_after_ms) * 2 + 1])
+        here = jnp.concatenate([arrived, probe_here])
+        found = jnp.stack(_rings.newest(here, moments, core.window)[::-1])
+        probe, sent = (found >= 0) & (found % 2 == 1), found // 2
+        packet = jnp.where(probe, (sent - clock.probe_after_ms) // clock.tick_ms, sent // clock.packet_ms)
+        packet = jnp.where(found >= 0, packet, -1)
+        column = (-1, *(1,) * len(batch))
+        newest_packet = jnp.where(arrived, number.reshape(column), -1).max(axis=0)
+    age = jnp.where(found >= 0, end - sent, -1)
+    payload = jax.tree.map(
+        lambda *rows: jnp.stack(rows),
+        *(_rings.pick(transit.payload, packet[w] % slots, slots) for w in range(core.window)),
+    )
+    newest_tick = jnp.where(newest_packet >= 0, clock.tick_of_packet(newest_packet), -1)
+    return transit, Window(packet, probe, age, payload, newest_tick), fresh
+
+
+def shown(
+    core: Core, stamps: Stamps, window: Window, fresh: Any, held: PyTree, batch: tuple[int, ...]
+) -> tuple[Any, PyTree]:
+    """The rendered window, (W, ..., *batch), and the picture to hold."""
+    spec = core.signal
+    empty = jnp.asarray(spec.empty, spec.dtype)
+    shape = (core.window, *spec.shape, *batch)
+
+    def drawn() -> Any:
+        keys = tuple(jnp.broadcast_to(word, window.packet.shape) for word in stamps.key)
+        own = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER)
+        if core.task.probes is not None:
+            asked = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER_PROBE)
+            own = tuple(jnp.where(window.probe, a, b) for a, b in zip(asked, own, strict=True))
+        end_ms = jnp.where(
+            window.probe,
+            window.packet * core.clock.tick_ms + core.clock.probe_after_ms,
+            window.packet * core.clock.packet_ms,
+        )
+        lasting = _counters.as_key(stamps.bits(0, Stream.EPISODE))
+
+        def one(payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
+            return core.renderer.render(core.task, payload, end, probe, episode_key, key)
+
+        def all_of_one(payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
+            return jax.vmap(one, in_axes=(0, 0, 0, None, 0))(payload, end, probe, episode_key, key)
+
+        picture = _rings.over_batch(all_of_one, batch)(window.payload, end_ms, window.probe, lasting, _counters.as_key(own))
+        there = (window.packet >= 0).reshape(core.window, *(1,) * len(spec.shape), *batch)
+        return jnp.where(there, picture.astype(spec.dtype), empty)
+
+    if int(np.prod(spec.shape)) * core.window <= SMALL_SIGNAL:
+        signal = drawn()
+    else:
+        signal = jax.lax.cond((fresh > 0).any(), drawn, lambda: jnp.full(shape, empty))
+    if not spec.holds:
+        return signal, ()
+    kept = jnp.where((fresh > 0).reshape(1, *(1,) * len(spec.shape), *batch), signal, held)
+    return kept, kept

@@ -1,0 +1,74 @@
+"""Symbols: the latent's state as a token, one packet at each tick's onset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from envrate import _checks
+from envrate._spec import tagged
+from envrate.renderers._base import Array, PyTree, SignalSpec
+
+if TYPE_CHECKING:
+    from envrate.task import Task
+
+
+@tagged("renderer", "symbols")
+@dataclass(frozen=True)
+class Symbols:
+    """Tokens 0 ... K-1 for the latent's states and K for a probe; -1 fills the slots that no packet reached.
+
+    Args:
+        bits: bits of every packet.
+        shown: W, packets that an observation shows.
+    """
+
+    bits: int = 64
+    shown: int = 4
+
+    def __post_init__(self) -> None:
+        """Checks both numbers."""
+        object.__setattr__(self, "bits", _checks.integer("renderer.bits", self.bits, 1, 2**30))
+        object.__setattr__(self, "shown", _checks.integer("renderer.shown", self.shown, 1, 64))
+
+    @property
+    def kind(self) -> str:
+        """Name of the modality."""
+        return "symbols"
+
+    def frame_ms(self, task: Task) -> int | None:
+        """None: a packet at each tick's onset."""
+        return None
+
+    def packet_bits(self, task: Task) -> int:
+        """The same for every packet."""
+        return self.bits
+
+    def window(self, task: Task) -> int:
+        """W packets."""
+        return self.shown
+
+    def signal(self, task: Task) -> SignalSpec:
+        """One int32 token."""
+        if not hasattr(task.latent, "num_states"):
+            raise ValueError(
+                f"modality: symbols expected a latent with finitely many states, got {type(task.latent).__name__}; "
+                "use a stream modality"
+            )
+        return SignalSpec(shape=(), dtype="int32", low=-1, high=task.latent.num_states, empty=-1)
+
+    def init(self, task: Task, key: Array) -> PyTree:
+        """No state."""
+        return ()
+
+    def capture(self, task: Task, state: PyTree, z0: Array, z1: Array, key: Array) -> tuple[PyTree, PyTree]:
+        """The token, in 8 bits where they suffice."""
+        return state, z1.astype(jnp.int8 if task.latent.num_states <= 127 else jnp.int32)
+
+    def render(self, task: Task, payload: PyTree, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
+        """The token, or K for a probe."""
+        token: Array = payload.astype(jnp.int32)
+        return jax.lax.select(probe, jnp.full_like(token, task.latent.num_states), token)
