@@ -6,13 +6,17 @@ circulant embedding. Both take standard normals from the caller, so that the cal
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envrate.latents._gaussian_process import GaussianProcess, embedding_spectrum
+
+if TYPE_CHECKING:
+    from envrate.latents._kernels import Draws
 
 Array = jax.Array
 
@@ -92,3 +96,49 @@ def path(sampler: Embedding, normals: Array) -> Array:
     noise = jax.lax.complex(weight * normals[0], weight * normals[1])
     sample = jnp.fft.fft(noise, axis=0).real[: sampler.ticks]
     return jnp.einsum("ed,td...->te...", sampler.mixing, sample)
+
+
+@dataclass(frozen=True)
+class RecursionKernel:
+    """Sampler of a Markovian kernel for the environment; the value is (d, *batch) float32."""
+
+    constants: Recursion
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.constants.transition), len(self.constants.mixing)
+
+    def start(self, draws: Draws, num_ticks: int) -> tuple[Array, Array]:
+        """A stationary state and z_0."""
+        state = start(self.constants, draws.normals(self._shape))
+        return state, value(self.constants, state)
+
+    def move(self, state: Array, draws: Draws, tick: Any) -> tuple[Array, Array]:
+        """The state and the value one tick later."""
+        state = advance(self.constants, state, draws.normals(self._shape))
+        return state, value(self.constants, state)
+
+
+@dataclass(frozen=True)
+class PathKernel:
+    """Sampler of any kernel for the environment: the state is the episode's whole path."""
+
+    law: GaussianProcess
+    tick_ms: int
+
+    def start(self, draws: Draws, num_ticks: int) -> tuple[Array, Array]:
+        """The path and z_0."""
+        constants = embedding(self.law, self.tick_ms, num_ticks)
+        drawn = path(constants, draws.normals((2, len(constants.root), self.law.num_outputs)))
+        return drawn, drawn[0]
+
+    def move(self, state: Array, draws: Draws, tick: Any) -> tuple[Array, Array]:
+        """Reads the path at `tick`."""
+        return state, jax.lax.dynamic_index_in_dim(state, tick, keepdims=False)
+
+
+def gaussian_kernel(law: GaussianProcess, tick_ms: int) -> RecursionKernel | PathKernel:
+    """The sampler of a Gaussian process: by recursion where it is Markovian."""
+    if law.state_order is None:
+        return PathKernel(law, tick_ms)
+    return RecursionKernel(recursion(law, tick_ms))

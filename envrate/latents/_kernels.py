@@ -12,7 +12,11 @@ import numpy as np
 
 from envrate import _counters
 from envrate._counters import Words
+from envrate.latents._gaussian_process import GaussianProcess
+from envrate.latents._gp_kernels import gaussian_kernel
 from envrate.latents._laws import MarkovChain
+from envrate.latents._product import Product
+from envrate.latents._product_kernels import ProductKernel
 
 Array = jax.Array
 PyTree = Any
@@ -104,6 +108,8 @@ def _drawn(draws: Draws, limits: list[Any]) -> Any:
 #: Law -> sampler at a tick length.
 KERNELS: dict[type, Callable[[Any, int], LatentKernel]] = {
     MarkovChain: lambda law, tick_ms: MarkovKernel(law),
+    GaussianProcess: gaussian_kernel,
+    Product: lambda law, tick_ms: ProductKernel(law, tuple(kernel(part, tick_ms) for _, part in law.parts)),
 }
 
 
