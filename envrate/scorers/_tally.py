@@ -159,7 +159,7 @@ def _blocks(trace: Trace, scored: IntArray, most: int) -> tuple[IntArray, IntArr
     if not len(scored):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), True
     episodes, rank = np.unique(trace.ticks["episode"][scored], return_inverse=True)
-    if len(episodes) >= MIN_EPISODES:
+    if len(episodes) >= MIN_EPISODES or any(s.method != "profile" for s in trace.header.strata):
         group = -(-len(episodes) // most)
         return rank // group, episodes[::group], True
     stretch = max(1, -(-len(scored) // max(1, most - len(episodes))))

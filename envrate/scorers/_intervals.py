@@ -1,0 +1,105 @@
+"""What the bootstrap cannot see: classes of consequences with few or no events.
+
+A resample of a run without a miss has no miss, however short the run. Where a class has fewer than 5 events, its
+frequency goes to its one-sided Clopper-Pearson bound with the effective sample size, and what that costs in bits is
+added to the bootstrap's lower half, root of the sum of squares (the square-and-add rule for independent errors; Zou
+and Donner 2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from envrate.scorers._profile import Profile
+from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, required_counts
+
+FloatArray = NDArray[np.float64]
+
+#: A class with fewer events than this gets its Clopper-Pearson bound.
+FEW = 5
+#: A rate with fewer events behind it than this is withheld.
+MIN_EVENTS = 10
+LEVEL = 0.95
+
+
+def clopper_pearson_upper(events: ArrayLike, trials: ArrayLike, tail: ArrayLike) -> FloatArray:
+    """One-sided upper confidence bound of a binomial proportion at level 1 - tail; trials need not be whole."""
+    from scipy.special import betaincinv
+
+    events, trials = np.broadcast_arrays(np.asarray(events, float), np.asarray(trials, float))
+    sure = events >= trials
+    safe = np.where(sure, 0.0, events)
+    bound = betaincinv(safe + 1.0, np.where(sure, 1.0, trials - safe), 1.0 - np.asarray(tail))
+    return np.asarray(np.where(sure, 1.0, bound))
+
+
+def design_effect(blocks: FloatArray, window: int) -> FloatArray:
+    """(L,) how many times more than independent ticks the counts of failures vary, at least 1.
+
+    Args:
+        blocks: (B, L, A, A + 4) reduced counts.
+        window: consecutive blocks that hang together.
+
+    The failures are silences about which nothing was delivered, and ticks not handled; the larger effect counts. A
+    series without variation has an effect of 1.
+    """
+    size = blocks.shape[-2]
+    right = np.zeros(blocks.shape[:2])
+    for a in range(size):
+        right += blocks[:, :, a, REDUCED + a - 1] if a else blocks[:, :, 0, UNHEARD] + blocks[:, :, 0, HEARD]
+    ticks = required_counts(blocks).sum(axis=-1)  # (B, L)
+    unheard = blocks[..., UNHEARD].sum(axis=-1)
+    effects = [_variance_ratio(series, ticks, window) for series in (ticks - right, unheard)]
+    return np.asarray(np.maximum.reduce([np.ones(blocks.shape[1]), *effects]))
+
+
+def _variance_ratio(events: FloatArray, ticks: FloatArray, window: int) -> FloatArray:
+    """(L,) variance of sums over windows of blocks, over that of independent ticks."""
+    starts = np.arange(0, len(events), window)
+    y, n = np.add.reduceat(events, starts, axis=0), np.add.reduceat(ticks, starts, axis=0)
+    share = y.sum(axis=0) / np.maximum(n.sum(axis=0), 1.0)
+    expected = (n * share * (1.0 - share)).sum(axis=0)
+    found = ((y - n * share) ** 2).sum(axis=0) * len(starts) / max(len(starts) - 1, 1)
+    return np.asarray(np.divide(found, expected, out=np.ones_like(found), where=expected > 0))
+
+
+def sparse_bounds(
+    classes: Profile, total: FloatArray, frequencies: FloatArray, conditional: FloatArray, effect: FloatArray
+) -> FloatArray:
+    """(L, C) frequencies with those of sparse classes at their Clopper-Pearson bounds.
+
+    Args:
+        classes: of the source.
+        total: (L, A, A + 4) reduced counts of the run.
+        frequencies: (L, C) of the run.
+        conditional: (L, A, A + 2) table of the run.
+        effect: (L,) design effect: ticks per effective tick.
+
+    The level of each bound is shared among the sparse classes of its row (Bonferroni).
+    """
+    possible = classes.pmf > 0
+    ticks = np.where(possible, required_counts(total), 0.0)  # (L, A)
+    events = np.einsum("la,lay,ayc->lc", ticks, np.where(possible[:, None], conditional, 0.0), classes.cells)
+    if classes.resolved:  # the classes e are one event, bounded in common
+        unknown = (ticks * np.where(possible, conditional[..., -1], 0.0)).sum(axis=-1)
+        events = np.where(classes.common, unknown[:, None], events)
+    binding = classes.mass > 0
+    sparse = (events < FEW) & binding  # (L, C)
+    groups = (sparse & ~classes.common).sum(axis=1) + (sparse & classes.common).any(axis=1)
+    tail = np.where(groups > 0, (1.0 - LEVEL) / 2 / np.maximum(groups, 1), 1.0)
+    # Effective trials: of the symbol that limits the class most, scaled to the class's whole mass.
+    touched = classes.cells.any(axis=1)  # (A, C)
+    if classes.resolved:
+        touched[:, classes.common] = True
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_mass = np.where((touched & possible[:, None])[None], (ticks / classes.pmf)[:, :, None], np.inf).min(axis=1)
+        mass = np.where(classes.common, classes.pmf[possible].min(initial=1.0), classes.mass)
+        trials = np.where(binding, per_mass * mass, 1.0) / effect[:, None]
+    upper = clopper_pearson_upper(np.where(sparse, events, 0.0), np.maximum(trials, 1e-9), tail[:, None])
+    return np.where(sparse, np.maximum(frequencies, upper * classes.mass), frequencies)
+
+
+def add_in_squares(point: FloatArray, lower: FloatArray, sparse: FloatArray) -> FloatArray:
+    """Lower end from the bootstrap's and from the rate at the sparse classes' bounds; both at most `point`."""
+    return np.asarray(point - np.hypot(np.maximum(point - lower, 0.0), np.maximum(point - sparse, 0.0)))

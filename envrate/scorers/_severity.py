@@ -1,0 +1,45 @@
+"""Severity per tick, and the rate equivalent: the least rate at which a system could be as harmless as this one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envrate import rd
+from envrate.scorers._profile import Profile
+from envrate.task import Task
+from envrate.trace import Header
+
+FloatArray = NDArray[np.float64]
+
+
+def severity(classes: Profile, frequencies: FloatArray) -> FloatArray:
+    """(...) severity per tick at frequencies (..., C) of the output-only reading; the resolved one has the same."""
+    return np.asarray(frequencies @ classes.severities)
+
+
+def rate_equivalent(header: Header, stratum: int, achieved: FloatArray) -> FloatArray:
+    """(L,) lower end of R(D) at each severity per tick, bits per letter; NaN where the severity is."""
+    task = header.task
+    per_letter = 1.0 if task is None else task.tick_ms / 1000.0
+    pmf = header.strata[stratum].pmf
+
+    def at(level: float) -> float:
+        if not np.isfinite(level):
+            return float("nan")
+        rounded = round(level, 12)
+        return _nominal(pmf, rounded) if task is None else _demand(task, rounded) * per_letter
+
+    return np.array([at(float(level)) for level in achieved])
+
+
+@lru_cache(maxsize=4096)
+def _demand(task: Task, level: float) -> float:
+    return task.demand(level).lower
+
+
+@lru_cache(maxsize=4096)
+def _nominal(pmf: tuple[float, ...], level: float) -> float:
+    return float(rd.blahut_arimoto(np.asarray(pmf), 1.0 - np.eye(len(pmf)), D=level).lower)
