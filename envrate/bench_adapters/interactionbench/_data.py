@@ -267,7 +267,8 @@ def _options(row: dict[str, Any]) -> Options | None:
         return Options(tuple(shown)) if len(shown) > 1 and all(isinstance(o, str) for o in shown) else None
     distractors, answer = sequence(row["distractors"]), row.get("answer_text")
     correct = whole(row.get("correct_index"), 0, len(distractors))
-    if correct is None or not distractors or not all(isinstance(o, str) for o in [*distractors, answer]):
+    texts = all(isinstance(option, str) for option in distractors)
+    if correct is None or not distractors or not texts or not isinstance(answer, str):
         return None
     return Options((*distractors[:correct], answer, *distractors[correct:]), correct)
 

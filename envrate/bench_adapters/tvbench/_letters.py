@@ -14,6 +14,8 @@ _OPTION_LINE = re.compile(r"^\s*\(?([A-Z])[).:]\s*(.*?)\s*$")
 _ONE_OF = re.compile(r"\bone of ((?:[A-Z]\s*,\s*)*[A-Z])\b")
 #: "ANSWER: B", "the answer is (B)", "**Answer: B**", "ANSWER: \boxed{B}".
 _ANSWER = re.compile(r"answer(?:\s+is)?\s*[:=]?\s*(?:\\boxed\{)?[\s*_`(\[{\"']*([A-Za-z])(?![A-Za-z])", re.IGNORECASE)
+#: "option A", "choice (A)".
+_OPTION = re.compile(r"\b(?:option|choice)[\s:*_`(\[]*([A-Z])(?![A-Za-z])", re.IGNORECASE)
 _LEADING = re.compile(r"^[\s*_`(\[{\"']*([A-Z])(?:[\s).:,\]}*_`\"']|$)")
 
 
@@ -55,8 +57,9 @@ def position(answer: str, options: Sequence[str]) -> int:
 def read_letter(reply: str, options: Sequence[str]) -> int:
     """The option that a reply names, by our own strict rule; 0 where it names none.
 
-    The last "answer: X" counts, else a letter that the reply begins with, else the one option whose text the reply is.
-    A letter out of range is no answer. There is no fall-back to a stray capital letter.
+    The last "answer: X" counts, else a letter that the reply begins with, else the only letter that it calls an option,
+    else the one option whose text the reply is. A letter out of range is no answer. There is no fall-back to a stray
+    capital letter.
     """
     named = _ANSWER.findall(reply)
     if named:
@@ -64,6 +67,9 @@ def read_letter(reply: str, options: Sequence[str]) -> int:
     leading = _LEADING.match(reply)
     if leading:
         return number(leading[1], len(options))
+    called = {letter.upper() for letter in _OPTION.findall(reply)}
+    if len(called) == 1:
+        return number(called.pop(), len(options))
     return position(reply.strip().rstrip("."), [option.strip().rstrip(".") for option in options])
 
 

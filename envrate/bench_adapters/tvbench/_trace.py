@@ -12,26 +12,28 @@ from envrate.bench_adapters.tvbench._items import MAX_SECONDS, STATUSES, WRONG, 
 from envrate.rd import Bracket
 from envrate.trace import WRONG_UNKNOWN, Array, Header, Stratum, Trace
 
-#: The grid of allowed latencies has about FINE of them up to the 90th percentile of the measured ones, and at most MOST;
-#: its step is 1, 2 or 5 times a power of ten.
+#: The grid of allowed latencies has about FINE of them up to the 90th percentile of the measured ones, at most MOST in
+#: all; its step is 1, 2 or 5 times a power of ten.
 FINE, MOST = 25, 200
+#: The clock of a run whose clips have no known length.
+NOMINAL = "1 nominal second per item"
 MS = 1000.0
 
 
-def seconds_of(items: Sequence[Item], seconds: str | float | None) -> tuple[list[float] | None, str]:
-    """Each item's own clock in seconds, and how it was had; None where there is none.
+def seconds_of(items: Sequence[Item], seconds: str | float | None) -> tuple[list[float], str]:
+    """Each item's own clock in seconds, and how it was had.
 
     Args:
         items: of the run.
         seconds: "clip" (length of the clip or segment), a number of seconds for every item, or None: clips where all
-            items have one, else no clock.
+            items have one, else one nominal second per item, so that a rate per second reads as a rate per item.
 
     Raises:
         ValueError: neither of these, or "clip" where some item has no length.
     """
     if isinstance(seconds, (int, float)) and not isinstance(seconds, bool):
-        if not 0 < seconds <= MAX_SECONDS:
-            raise ValueError(f"seconds: expected a number in (0, {MAX_SECONDS:g}] or 'clip', got {seconds!r}")
+        if not 1 / MS <= seconds <= MAX_SECONDS:
+            raise ValueError(f"seconds: expected a number in [{1 / MS:g}, {MAX_SECONDS:g}] or 'clip', got {seconds!r}")
         return [float(seconds)] * len(items), f"{seconds:g} s per item"
     if seconds not in (None, "clip"):
         raise ValueError(f"seconds: expected a number > 0 or 'clip', got {seconds!r}")
@@ -42,7 +44,7 @@ def seconds_of(items: Sequence[Item], seconds: str | float | None) -> tuple[list
             "(data, --data) or a number of seconds per item"
         )
     if without:
-        return None, "none"
+        return [1.0] * len(items), NOMINAL
     return [item.clip_s or 0.0 for item in items], "clip or segment length"
 
 
@@ -53,7 +55,8 @@ def to_trace(run: Run, *, seconds: str | float | None = None) -> Trace:
     measured takes effect after the horizon, so that it is within no allowed latency. Failed, filtered, unparsed and
     missing items are ticks without a response.
 
-    Without a clock (`seconds_of`), the header's `duration_ms` is 0 and a tick is one item of no length.
+    Raises:
+        ValueError: as `seconds_of`.
     """
     items = run.items
     clock, clock_words = seconds_of(items, seconds)
@@ -63,7 +66,7 @@ def to_trace(run: Run, *, seconds: str | float | None = None) -> Trace:
     )
     latencies = [math.ceil(item.latency_s * MS) for item in items if item.choice and item.latency_s is not None]
     step, horizon = _grid(latencies)
-    duration = sum(clock) if clock is not None else 0.0
+    duration = sum(clock)
     episodes = {key: number for number, key in enumerate(dict.fromkeys((i.subset, i.index) for i in items))}
     ticks: dict[str, list[int]] = defaultdict(list)
     responses: dict[str, list[int]] = defaultdict(list)
@@ -82,9 +85,9 @@ def to_trace(run: Run, *, seconds: str | float | None = None) -> Trace:
             responses["value"].append(WRONG_UNKNOWN if item.choice == WRONG else item.choice)
     ticks["onset_ms"] = [0] * len(items)
     bits = sum(math.log2(item.options) for item in items)
-    per_second = bits / duration if duration else bits / len(items)
+    per_second = bits / duration
     header = Header(
-        tick_ms=max(1, round(MS * duration / len(items))) if duration else round(MS),
+        tick_ms=max(1, round(MS * duration / len(items))),
         micro_turn_ms=step,
         horizon_ms=horizon,
         demand=Bracket(per_second, per_second, kind="nominal", method="log2 of the number of options, balanced"),
@@ -159,8 +162,8 @@ def _about(run: Run, clock: str) -> list[str]:
     unknown = sum(not item.target and item.choice != 0 for item in run.items)
     if unknown:
         said.append(f"{unknown} answer(s) to questions whose right option no file tells are scored as chance")
-    if clock == "none":
-        said.append("no clip lengths: rates are per item; give seconds (--seconds) or the data set for bits/s")
+    if clock == NOMINAL:
+        said.append("no clip lengths, so bits/s are bits per item; give seconds (--seconds) or the data set (--data)")
     if run.format == "evalscope" and counts["without latency"] < counts["ok"]:
         said.append(
             f"latency is per request at concurrency {run.settings.get('concurrency')}, retries included; "
