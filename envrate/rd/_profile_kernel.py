@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 FORBIDDING = 40.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _cholesky_solve(h: Any, b: Any, n: int) -> None:
     """Solves h x = b in place (lower triangle of h, solution in b); tiny pivots are lifted."""
     for j in range(n):
@@ -58,7 +58,7 @@ def _cholesky_solve(h: Any, b: Any, n: int) -> None:
         b[j] = t / h[j, j]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _local_problem(p: Any, classes: Any, f: Any, cell: Any, local: Any, rows: Any, most: Any) -> tuple[int, int]:
     """Fills `cell` (rows, Y) with local class numbers, FREE or FORBIDDEN; returns the numbers of rows and classes.
 
@@ -93,7 +93,7 @@ def _local_problem(p: Any, classes: Any, f: Any, cell: Any, local: Any, rows: An
     return num_rows, count
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _independent_fits(pr: Any, cell: Any, bound: Any, q: Any, mass: Any, num_rows: int, num_classes: int) -> bool:
     """Whether outcomes drawn from q whatever is required stay within every bound: then the rate is 0."""
     mass[:num_classes] = 0.0
@@ -111,7 +111,7 @@ def _independent_fits(pr: Any, cell: Any, bound: Any, q: Any, mass: Any, num_row
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _primal(pr: Any, cell: Any, bound: Any, joint: Any, mass: Any, num_rows: int, num_classes: int) -> float:
     """Repairs `joint` (rows, Y) into a channel within the bounds; returns its mutual information in nats, or inf."""
     num_outcomes = joint.shape[1]
@@ -168,7 +168,7 @@ def _primal(pr: Any, cell: Any, bound: Any, joint: Any, mass: Any, num_rows: int
     return max(information, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _forbid(p: Any, classes: Any, local: Any, rows: Any, u: Any, m: Any, out: Any, num_rows: int) -> float:
     """Writes the multipliers per class to `out` and returns V, so that V - out . f' <= R(f') for every f'."""
     top = 0.0
@@ -189,7 +189,7 @@ def _forbid(p: Any, classes: Any, local: Any, rows: Any, u: Any, m: Any, out: An
     return value
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, float, int]:
     """Lower and upper bound in nats and a status for one profile; the multipliers in nats go to `out` (C,)."""
     num_symbols, num_outcomes = classes.shape
@@ -400,7 +400,7 @@ def solve(p: Any, classes: Any, f: Any, tol: float, out: Any) -> tuple[float, fl
     return lower, upper, CONVERGED if upper - lower <= tol else NOT_CONVERGED
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_batch(
     p: Any, classes: Any, f: Any, tol: float, lower: Any, upper: Any, multipliers: Any, status: Any
 ) -> None:
