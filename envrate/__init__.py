@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = _lazy.attach(
     ],
     submod_attrs={
         "_responses": ["Threshold"],
+        "scorers": ["Frontier", "frontier"],
         "task": ["Probes", "Severity", "Task"],
         "trace": ["Trace"],
     },
