@@ -6,6 +6,8 @@ else.
 
 import lazy_loader as _lazy
 
+from envrate._ids import register_with_gymnasium as _register
+
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _lazy.attach(
@@ -25,8 +27,11 @@ __getattr__, __dir__, __all__ = _lazy.attach(
     ],
     submod_attrs={
         "_responses": ["Threshold"],
+        "envs": ["rollout"],
         "scorers": ["Frontier", "frontier"],
         "task": ["Probes", "Severity", "Task"],
         "trace": ["Trace"],
     },
 )
+
+_register()

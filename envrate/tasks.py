@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from envrate import _checks
 from envrate.latents import MarkovChain
-from envrate.task import Severity, Task
+from envrate.task import Probes, Severity, Task
 
 
 def _alert() -> Task:
@@ -19,6 +19,11 @@ def _alert() -> Task:
         horizon_ms=2000,
         name="alert",
     )
+
+
+def _alert_probed() -> Task:
+    """The worked example with a follow-up question on a tenth of its ticks: what was it?"""
+    return _alert().replace(probes=Probes(rate=0.1, after_ms=2000), name="alert-probed")
 
 
 def _watch() -> Task:
@@ -59,6 +64,7 @@ def _choice8() -> Task:
 
 PRESETS: dict[str, Callable[[], Task]] = {
     "alert": _alert,
+    "alert-probed": _alert_probed,
     "watch": _watch,
     "hold": _hold,
     "choice8": _choice8,
