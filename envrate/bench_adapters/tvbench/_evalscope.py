@@ -37,8 +37,8 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
     report, more = files.report(folder)
     notes += more
     repeats = whole(config.get("repeats"), 1, MAX_INDEX) or 1
-    predictions, bad_p, replaced, said_p = _rows(folder.predictions)
-    reviews, bad_r, _, said_r = _rows(folder.reviews)
+    predictions, bad_p, replaced_p, said_p = _rows(folder.predictions)
+    reviews, bad_r, replaced_r, said_r = _rows(folder.reviews)
     notes += said_p + said_r
     if predictions and not reviews:
         notes.append("no reviews: the letters were read from the replies by our own rule")
@@ -62,7 +62,7 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
         report=_report_figures(report) if folder.only is None else {},
         notes=tuple(notes + said),
         damaged=bad_p + bad_r,
-        duplicates=replaced,
+        duplicates=max(replaced_p, replaced_r),  # one reply has a row of each
     )
 
 
