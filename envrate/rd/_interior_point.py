@@ -115,6 +115,10 @@ def interior_point(p: Any, d: Any, target: float, slope: float, tol: float, q: A
             residual += abs(p[x] - t_mass)
         if gap < tol and residual < tol and (fixed or s * abs(target - distortion - z) < tol):
             return s, iteration
+        if not gap >= 0.0:
+            return s, -iteration - 1
+        if residual > gap:  # feasibility must not lag behind, or the next steps are short
+            least_sigma = 1.0
         for x in range(n):
             h[x, x] = mass[x]
             if not fixed:
