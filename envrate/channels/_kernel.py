@@ -177,6 +177,11 @@ def wait(state: LinkState, elapsed_us: Any) -> LinkState:
     return state._replace(busy_us=jnp.maximum(state.busy_us - elapsed_us, 0))
 
 
+def to_ms(departure_us: Any) -> Any:
+    """Microseconds >= 0, rounded up to milliseconds."""
+    return jax.lax.div(departure_us + 999, jnp.int32(1000))
+
+
 def send(p: LinkParams, state: LinkState, sent_ms: Any, chance: Draws, mask: Any) -> tuple[LinkState, Any]:
     """Offers one packet at `sent_ms`, where `mask`; a full buffer drops it.
 
@@ -192,7 +197,7 @@ def send(p: LinkParams, state: LinkState, sent_ms: Any, chance: Draws, mask: Any
         `DROPPED_LATE`.
     """
     departure_us = state.busy_us + p.transmission_us
-    departure_ms = sent_ms + (departure_us + 999) // 1000 if _queues(p) else sent_ms
+    departure_ms = sent_ms + to_ms(departure_us) if _queues(p) else sent_ms
     arrival = jnp.maximum(state.last_ms, departure_ms + p.delay_ms + chance.jitter_ms)
     late = arrival - sent_ms > p.max_age_ms
     full = state.busy_us >= p.room_us
