@@ -6,8 +6,9 @@ entry-point group `envrate.adapters`.
 
 from envrate.bench_adapters._adapter import Adapter, Publishes, Recognition, ScoresItself, ScoreTable
 from envrate.bench_adapters._conformance import Conformance, check_adapter
-from envrate.bench_adapters._discovery import Found, adapters, load, recognise, runs, scores
-from envrate.bench_adapters._rates import Disagreement, ItemRate, bits_per_item, disagreements
+from envrate.bench_adapters._discovery import Found, adapters, load, option_names, recognise, runs, scores
+from envrate.bench_adapters._rates import Disagreement, ItemRate, bits_per_item, disagreements, with_run
+from envrate.bench_adapters._scored import ScoredRun, on_one_grid, score_run
 
 __all__ = [
     "Adapter",
@@ -18,13 +19,18 @@ __all__ = [
     "Publishes",
     "Recognition",
     "ScoreTable",
+    "ScoredRun",
     "ScoresItself",
     "adapters",
     "bits_per_item",
     "check_adapter",
     "disagreements",
     "load",
+    "on_one_grid",
+    "option_names",
     "recognise",
     "runs",
+    "score_run",
     "scores",
+    "with_run",
 ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from envrate.bench_adapters._adapter import Cell, ScoreTable
 from envrate.trace import ACT, Trace
 
 MS_PER_S = 1000.0
@@ -107,3 +108,31 @@ def disagreements(
                 pair = (rates[i].bits, rates[j].bits)
                 found.append(Disagreement(names[i], names[j], (a, b), pair, apart))
     return found
+
+
+def with_run(published: ScoreTable, own: ScoreTable | None, name: str) -> ScoreTable:
+    """Published runs with one's own among them, by falling main number.
+
+    Args:
+        published: the table of the benchmark's adapter.
+        own: the run's own numbers; its values go under the columns of the same name.
+        name: what to call the run.
+
+    Raises:
+        ValueError: the run has no number by which the published ones are ranked.
+    """
+    mine = None if own is None else own.values.get(published.main)
+    if own is None or mine is None or published.main not in published.columns:
+        raise ValueError(f"--against: the run has no {published.main!r}, by which the published runs are ranked")
+    cells = [name if number == 0 else own.values.get(column) for number, column in enumerate(published.columns)]
+    place = published.columns.index(published.main)
+
+    def key(row: tuple[Cell, ...]) -> float:
+        value = row[place]
+        return -float(value) if isinstance(value, (int, float)) else math.inf
+
+    rows = sorted([*published.rows, tuple(cells)], key=key)
+    notes = [*published.notes]
+    if published.split is None:
+        notes.append("the run's items are those of no published split: the table holds all of them")
+    return replace(published, rows=tuple(rows), values=own.values, notes=tuple(notes))

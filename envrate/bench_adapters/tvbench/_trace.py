@@ -15,6 +15,8 @@ from envrate.trace import WRONG_UNKNOWN, Array, Header, Stratum, Trace
 #: The grid of allowed latencies has about FINE of them up to the 90th percentile of the measured ones, at most MOST in
 #: all; its step is 1, 2 or 5 times a power of ten.
 FINE, MOST = 25, 200
+#: Time of an answer whose latency was not measured: beyond every horizon.
+UNMEASURED_MS = 10**12
 #: The clock of a run whose clips have no known length.
 NOMINAL = "1 nominal second per item"
 MS = 1000.0
@@ -77,7 +79,7 @@ def to_trace(run: Run, *, seconds: str | float | None = None) -> Trace:
         ticks["required"].append(required)
         ticks["stratum"].append(sizes.index(item.options))
         if item.choice:
-            time = horizon + step if item.latency_s is None else math.ceil(item.latency_s * MS)
+            time = UNMEASURED_MS if item.latency_s is None else math.ceil(item.latency_s * MS)
             responses["episode"].append(episode)
             responses["tick"].append(item.repeat)
             responses["time_ms"].append(time)
