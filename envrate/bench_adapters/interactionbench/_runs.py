@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,13 +110,19 @@ class Run:
         named = text(self.config.get("model"))
         return named or (self.path.parent.name if self.path is not None else "")
 
+    @cached_property
+    def _raw_files(self) -> Mapping[str, Path]:
+        """Files of the run's raw log by name: an item id from a file never makes a path."""
+        folder = None if self.path is None else self.path.parent / "raw"
+        return {file.name: file for file in folder.iterdir()} if folder is not None and folder.is_dir() else {}
+
     def polls(self, item_id: str) -> tuple[Poll, ...] | None:
         """Every decision of one item from the run's raw log, or None where there is none."""
-        if self.path is None:
+        file = self._raw_files.get(f"{item_id}.json")
+        if file is None:
             return None
-        file = self.path.parent / "raw" / f"{item_id}.json"
         try:
-            rows = sequence(mapping(read_json(file)).get("polls")) if file.is_file() else []
+            rows = sequence(mapping(read_json(file)).get("polls"))
         except ValueError:
             return None
         polls = [

@@ -17,10 +17,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from envrate import _checks
 from envrate._trace_io import LoadReport
@@ -39,8 +37,8 @@ from envrate.bench_adapters.interactionbench._protocol import delivered_times
 from envrate.bench_adapters.interactionbench._restraint import restraint
 from envrate.bench_adapters.interactionbench._runs import SILENT, Emission, Run, finite_ms
 from envrate.bench_adapters.interactionbench._scores import Protocol
-from envrate.rd import Bracket
-from envrate.trace import WRONG_UNKNOWN, Header, Stratum, Trace
+from envrate.bench_adapters.interactionbench._table import Table
+from envrate.trace import WRONG_UNKNOWN, Header, Trace
 
 SLOT_MS = 1000
 #: An open answer is right from this content score on.
@@ -48,38 +46,6 @@ RIGHT_SCORE = 0.5
 #: A video longer than this, in seconds, is a wrong number.
 MAX_DURATION_S = 1e6
 LATENCIES = ("stream", "delivered")
-
-
-@dataclass
-class _Table:
-    """Rows of a trace as they are made."""
-
-    strata: dict[str, Stratum] = field(default_factory=dict)
-    ticks: dict[str, list[int]] = field(
-        default_factory=lambda: {c: [] for c in ("episode", "tick", "onset_ms", "required", "stratum", "scored")}
-    )
-    responses: dict[str, list[int]] = field(
-        default_factory=lambda: {c: [] for c in ("episode", "time_ms", "tick", "value", "compute_ms")}
-    )
-
-    def stratum(self, name: str, pmf: tuple[float, ...], method: str, *, exchangeable: bool = False) -> int:
-        """Index of a stratum, made at first use."""
-        if name not in self.strata:
-            groups = (tuple(range(1, len(pmf))),) if exchangeable else ()
-            self.strata[name] = Stratum(name, pmf, groups, method)
-        return list(self.strata).index(name)
-
-    def tick(self, episode: int, tick: int, onset_ms: int, required: int, stratum: int, scored: bool = True) -> None:
-        """Adds one row."""
-        row = (episode, tick, onset_ms, required, stratum, int(scored))
-        for column, value in zip(self.ticks.values(), row, strict=True):
-            column.append(value)
-
-    def response(self, episode: int, time_ms: int, tick: int, value: int, compute_ms: int = 0) -> None:
-        """Adds one row."""
-        row = (episode, time_ms, tick, value, compute_ms)
-        for column, value_ in zip(self.responses.values(), row, strict=True):
-            column.append(value_)
 
 
 @dataclass(frozen=True)
@@ -123,7 +89,7 @@ def load(
     benchmark, key = _with_key(data, mcq_key)
     inputs = gather(preds, benchmark, mcq_key=key, items=items, skip_missing=skip_missing)
     protocol = Protocol(key=inputs.key, judge=resolve(judge))
-    table, notes, run = _Table(), [*inputs.notes], inputs.run
+    table, notes, run = Table(), [*inputs.notes], inputs.run
     said = [_said(item, run, latency) for item in inputs.items]
     if latency == "delivered":
         notes += _latency_notes(run, said)
@@ -134,6 +100,8 @@ def load(
     _open_answers(table, inputs.items, said, protocol)
     if not table.strata:
         raise ValueError("items: none of them has a slot, an option or an answer to score; are the durations missing?")
+    table, left_out = table.without_small_strata()
+    notes += left_out
     notes += [f"hindsight: {reason}" for reason in run.hindsight]
     exposure_s = sum(answer_window_s(item, run.a_window_s) for item in inputs.items)
     if exposure_s <= 0:
@@ -143,7 +111,7 @@ def load(
             tick_ms=SLOT_MS,
             micro_turn_ms=SLOT_MS,
             horizon_ms=horizon * SLOT_MS,
-            demand=_demand(table, exposure_s),
+            demand=table.demand(exposure_s),
             strata=tuple(table.strata.values()),
             modality="video",
             agent=run.name,
@@ -159,8 +127,8 @@ def load(
                 "restraint": restraint(inputs),
             },
         ),
-        ticks={name: np.asarray(column, dtype=np.int64) for name, column in table.ticks.items()},
-        responses={name: np.asarray(column, dtype=np.int64) for name, column in table.responses.items()},
+        ticks=table.tick_columns(),
+        responses=table.response_columns(),
         report=LoadReport(run.damaged),
     )
 
@@ -206,7 +174,7 @@ def _slots(item: Item) -> int:
     return math.floor(item.duration_s) + 1 if item.duration_s > 0 else 0
 
 
-def _timing(table: _Table, items: tuple[Item, ...], said: list[list[_Said]], horizon: int) -> int:
+def _timing(table: Table, items: tuple[Item, ...], said: list[list[_Said]], horizon: int) -> int:
     """Slots, events and emissions of B and C items; returns how many events share a slot with another."""
     shared = 0
     for episode, (item, row) in enumerate(zip(items, said, strict=True)):
@@ -242,7 +210,7 @@ def _onset_ms(r: float) -> int:
     return math.floor(1000 * r)
 
 
-def _answer(table: _Table, episode: int, tick: int, first: _Said | None, value: int) -> None:
+def _answer(table: Table, episode: int, tick: int, first: _Said | None, value: int) -> None:
     if first is not None and first.at_ms is not None:
         table.response(episode, first.at_ms, tick, value, max(0, first.at_ms - first.stream_ms))
 
@@ -253,7 +221,7 @@ def _is_optional(item: Item, key: Mapping[str, Options]) -> bool:
     return options is not None and options.correct is not None and item.family not in ("negative", "C_counting")
 
 
-def _options(table: _Table, items: tuple[Item, ...], said: list[list[_Said]], key: Mapping[str, Options]) -> None:
+def _options(table: Table, items: tuple[Item, ...], said: list[list[_Said]], key: Mapping[str, Options]) -> None:
     """One content tick per multiple-choice item, by number of options."""
     chosen = [(e, item) for e, item in enumerate(items) if _is_optional(item, key)]
     for episode, item in sorted(chosen, key=lambda pair: len(key[pair[1].item_id].options)):
@@ -269,7 +237,7 @@ def _options(table: _Table, items: tuple[Item, ...], said: list[list[_Said]], ke
             _answer(table, episode, tick, first, WRONG_UNKNOWN if letter is None else letter + 1)
 
 
-def _open_answers(table: _Table, items: tuple[Item, ...], said: list[list[_Said]], protocol: Protocol) -> None:
+def _open_answers(table: Table, items: tuple[Item, ...], said: list[list[_Said]], protocol: Protocol) -> None:
     """One content tick per event of the other items, and one control beside it."""
     chosen = [
         (episode, item)
@@ -304,18 +272,3 @@ def _other_video(group: list[Item], place: int) -> Item | None:
         if other.video_id != group[place].video_id:
             return other
     return None
-
-
-def _demand(table: _Table, exposure_s: float) -> Bracket:
-    """Nominal bits per second: one per scored slot, log2 K per multiple-choice item, one per open answer."""
-    stratum, required = np.asarray(table.ticks["stratum"]), np.asarray(table.ticks["required"])
-    scored = np.asarray(table.ticks["scored"]) == 1
-    bits = 0.0
-    for index, entry in enumerate(table.strata.values()):
-        rows = scored & (stratum == index)
-        if entry.method == "share":
-            bits += float((rows & (required == 1)).sum())
-        else:
-            bits += float(rows.sum()) * -sum(p * math.log2(p) for p in entry.pmf if p > 0)
-    rate = bits / exposure_s
-    return Bracket(rate, rate, kind="nominal", method="balanced slots and options")
