@@ -23,6 +23,10 @@ FULL_EVALUATIONS = 12
 STEPS = 30
 FINAL_STEPS = 120
 
+#: Products of the Newton polish in an evaluation and in the final one.
+EFFORT = 60
+FINAL_EFFORT = 600
+
 
 @dataclass(frozen=True)
 class Ascent:
@@ -81,7 +85,7 @@ def ascend(
             trial = np.where(free, 0.0, np.inf)
             trial[free] = x
             warm = 0.999 * best[-1][2].output + 0.001 / size if best else output
-            solution = blocks.solve(trial, condition, warm, tol=4 * tol * blocks.n, iterations=STEPS)
+            solution = blocks.solve(trial, condition, warm, tol=4 * tol * blocks.n, iterations=STEPS, effort=EFFORT)
             best.append((solution.lower / blocks.n - float(x @ f[free]), trial, solution))
             return float(x @ f[free]) - solution.value / blocks.n, f[free] - solution.costs[free]
 
@@ -94,6 +98,6 @@ def ascend(
         _, m, solution = max(best, key=lambda item: item[0])
         if last:
             upper = min(_feasible(item[2], f, blocks.n, entropy) for item in best)
-    final = blocks.solve(m, condition, solution.output, tol=tol * blocks.n, iterations=FINAL_STEPS)
+    final = blocks.solve(m, condition, solution.output, tol=tol * blocks.n, iterations=FINAL_STEPS, effort=FINAL_EFFORT)
     lower = max(final.lower, solution.lower) / blocks.n
     return Ascent(lower, m, min(upper, _feasible(final, f, blocks.n, entropy)))

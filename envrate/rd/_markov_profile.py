@@ -15,6 +15,7 @@ from envrate.rd._contexts import given_letters, given_state, unconditional
 from envrate.rd._entropy_rate import entropy_rate_of
 from envrate.rd._markov_ascent import LARGEST, Ascent, ascend
 from envrate.rd._profile import class_matrix, profile_rate
+from envrate.rd._threads import one_blas_thread
 from envrate.rd._types import Bracket
 
 FloatArray = NDArray[np.float64]
@@ -120,6 +121,7 @@ class MarkovProfile:
 
     # -- lower end --------------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def lower(self, frequencies: ArrayLike) -> FloatArray:
         """Certified lower end of the rate at each profile, bits per letter.
 
@@ -190,7 +192,7 @@ class MarkovProfile:
         m = np.where(f > 0, np.clip(slope * LN2, 0.0, LARGEST), np.inf)
         outcomes = self._classes.shape[1]
         uniform = np.full((1, outcomes, 1), 1.0 / outcomes)
-        solution = self._letter_blocks.solve(m, self._letter, uniform, tol=1e-7, iterations=200)
+        solution = self._letter_blocks.solve(m, self._letter, uniform, tol=1e-7, iterations=50, effort=0)
         kernel = self._letter_blocks.kernels(m)[0] * solution.output[0, :, 0]
         levels = [(level.blocks, level.conditions[index]) for level in self._levels]
         entropy = (levels[-1][1].memory + self.entropy_rate.lower) * LN2
@@ -198,6 +200,7 @@ class MarkovProfile:
 
     # -- both ends --------------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def upper(self, frequencies: ArrayLike) -> FloatArray:
         """Upper end of the rate at each profile, (...) bits per letter: R_n, and the one-letter rate.
 

@@ -178,7 +178,7 @@ def test_block_solutions_are_certified_by_an_independent_evaluation():
     blocks = Blocks(costs, 3)
     m = np.array([1.3, 0.7])
     condition = Condition("", np.ones(1), law, 0.0)
-    solution = blocks.solve(m, condition, np.full((1, 4, 2), 1 / 8), tol=1e-10, iterations=2000)
+    solution = blocks.solve(m, condition, np.full((1, 4, 2), 1 / 8), tol=1e-10, iterations=2000, effort=0)
     kernel = np.exp(-np.tensordot(m, costs, axes=1))
     full = np.kron(np.kron(kernel, kernel), kernel)
     q = solution.output.ravel()
