@@ -40,6 +40,7 @@ def send(
     queue: Queue,
     arrival: Array,
     sent_ms: Array,
+    order: Array,
     slot: Any,
     moment: Any,
     chance: Draws,
@@ -52,7 +53,8 @@ def send(
         state: as of `moment`.
         queue: what is known of the packets.
         arrival: (N, *batch) int32 arrivals or codes.
-        sent_ms: (N,) int32, when each slot's packet was sent, rising with the packets' order; -1 before the first.
+        sent_ms: (N,) int32, when each slot's packet was sent; -1 before the first.
+        order: (N,) int32, the order of sending, no two alike.
         slot: int32 scalar.
         moment: int32 scalar.
         chance: the packet's own.
@@ -63,19 +65,20 @@ def send(
     mine = (jnp.arange(arrival.shape[0]) == slot).reshape(column)
     offset_us = ((moment - sent_ms) * 1000).reshape(column)
     waits = (queue.departure_us - p.transmission_us > offset_us) & ~mine & (sent_ms >= 0).reshape(column)
-    order = jnp.where(waits, sent_ms.reshape(column), NEVER)
-    oldest = order.min(axis=0)
+    place = jnp.where(waits, order.reshape(column), NEVER)
+    oldest = place.min(axis=0)
     full = state.busy_us >= p.room_us
     drops = full & (oldest < NEVER) & (p.oldest == 1)
 
     # The queue without its oldest waiting packet.
-    removed = waits & (order == oldest[None]) & drops[None]
+    removed = waits & (place == oldest[None]) & drops[None]
     later = waits & ~removed & drops[None]
-    departure = jnp.where(removed, GONE_US, jnp.where(later, queue.departure_us - p.transmission_us, queue.departure_us))
+    earlier = queue.departure_us - p.transmission_us
+    departure = jnp.where(removed, GONE_US, jnp.where(later, earlier, queue.departure_us))
     raw = sent_ms.reshape(column) + _kernel.to_ms(departure) + queue.hop_ms
     known = jnp.where((arrival < NEVER) & ~waits & ~mine, arrival, -1)
     reached = jnp.where(later & ~queue.lost, raw, known)
-    latest = _running_max(reached, sent_ms)
+    latest = _running_max(reached, order)
     moved = jnp.where(removed, DROPPED_FULL, jnp.where(later & ~queue.lost, latest, arrival))
     last_ms = jnp.where(drops, latest.max(axis=0), state.last_ms)
 

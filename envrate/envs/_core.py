@@ -83,6 +83,7 @@ class Core:
         self.window = _checks.integer("renderer.window", renderer.window(task), 1)
         self.age_ms = _kernel.max_age(link, task.horizon_ms)
         self.params = self.link_params(link)
+        self.drops_oldest = bool(self.params.oldest)
         self.sampler = _kernels.kernel(task.latent, task.tick_ms)
         self.letters = _answers.Letters.of(task)
 
@@ -122,7 +123,7 @@ class Core:
         stamps = Stamps(key, episode)
         transit = _packets.start(self, stamps, z, batch)
         if self.clock.frame_ms is None:
-            transit, _ = _packets.send_signal(self, p, transit, stamps, values, step, jnp.int32(0), jnp.bool_(True))
+            transit = _packets.send_signal(self, p, transit, stamps, values, step, jnp.int32(0), jnp.bool_(True))
         transit, window, fresh = _packets.arrivals(self, transit, jnp.int32(-1), step, step, batch)
         held: PyTree = ()
         if self.signal.holds:

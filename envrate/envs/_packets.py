@@ -10,7 +10,7 @@ import numpy as np
 
 from envrate import _counters
 from envrate._counters import Stream, Words
-from envrate.channels import _kernel
+from envrate.channels import _kernel, _oldest
 from envrate.channels._kernel import LinkParams, LinkState
 from envrate.envs import _rings
 
@@ -22,6 +22,8 @@ PyTree = Any
 
 #: In `Transit.probe_arrival`: the tick will be asked about, the question is not sent yet.
 TO_ASK = _kernel.NEVER + 1
+#: Longer than anything is under way: no packet is kept beyond max_age_ms and a few ticks.
+LONGEST_MS = 2**29
 #: Signals of at most this many numbers are rendered without asking first whether anything arrived.
 SMALL_SIGNAL = 8
 
@@ -71,7 +73,7 @@ def start(core: Core, stamps: Stamps, z: Any, batch: tuple[int, ...]) -> Transit
         source=source,
         arrival=jnp.full((core.slots, *batch), _kernel.NOT_SENT, jnp.int32),
         payload=jax.tree.map(lambda leaf: jnp.zeros((core.slots, *leaf.shape), leaf.dtype), payload),
-        queue=(),
+        queue=_oldest.init(core.slots + core.probe_slots, batch) if core.drops_oldest else (),
         probe_arrival=probe_arrival,
     )
     return begin_probe(core, transit, stamps, z, jnp.int32(0), jnp.bool_(True))[0]
@@ -102,7 +104,13 @@ def begin_probe(
         limit = jnp.asarray(limits)[core.letters.letter(z)]
     asks = _counters.below(stamps.bits(tick, Stream.PROBE)[0], limit)
     row = jnp.where(onset, jnp.where(asks, TO_ASK, _kernel.NOT_SENT), old)
-    return transit._replace(probe_arrival=_rings.write(transit.probe_arrival, slot, row)), old
+    transit = transit._replace(probe_arrival=_rings.write(transit.probe_arrival, slot, row))
+    if core.drops_oldest:
+        departure, place = transit.queue.departure_us, core.slots + slot
+        gone = jnp.where(onset, _oldest.GONE_US, _rings.read(departure, place))
+        queue = transit.queue._replace(departure_us=_rings.write(departure, place, gone))
+        transit = transit._replace(queue=queue)
+    return transit, old
 
 
 def send_step(
@@ -130,7 +138,7 @@ def send_step(
         sent = number * clock.packet_ms
         old = _rings.read(transit.arrival, number % core.slots)
         due = number < first + count
-        moved, _ = send_signal(core, p, transit, stamps, values, number, now, due, tick)
+        moved = send_signal(core, p, transit, stamps, values, number, now, due, tick)
         return (moved, jnp.where(due, sent, now)), old
 
     def question(carry: tuple[Transit, Any]) -> tuple[Transit, Any]:
@@ -170,7 +178,7 @@ def send_signal(
     now: Any,
     due: Any,
     tick: Any = 0,
-) -> tuple[Transit, Any]:
+) -> Transit:
     """Captures packet `number` and offers it to the link, where `due` (a scalar).
 
     Args:
@@ -187,7 +195,7 @@ def send_signal(
     batch = tuple(jnp.shape(stamps.key[0]))
     slot, sent = number % core.slots, number * core.clock.packet_ms
 
-    def go() -> tuple[LinkState, PyTree, Any, PyTree]:
+    def go() -> tuple[LinkState, PyTree, Any, Any, PyTree]:
         if core.clock.frame_ms is None:
             z0 = z1 = values[0]
         else:
@@ -197,22 +205,48 @@ def send_signal(
         link = _kernel.wait(transit.link, (sent - now) * 1000)
         bits, chain_bits = stamps.bits(number, Stream.LINK), stamps.bits(number, Stream.LINK_STATE)
         chance = _kernel.draw(p, link.bad, bits, chain_bits)
+        if core.drops_oldest:
+            link, queue, arrival = _offer(core, p, transit, link, slot, sent, chance, True)
+            return link, source, queue, arrival, payload
         link, arrival = _kernel.send(p, link, sent, chance, True)
-        return link, source, jnp.broadcast_to(arrival, batch), payload
+        return link, source, (), jnp.broadcast_to(arrival, batch), payload
 
-    def stay() -> tuple[LinkState, PyTree, Any, PyTree]:
-        return transit.link, transit.source, _rings.read(transit.arrival, slot), _rings.read(transit.payload, slot)
+    def stay() -> tuple[LinkState, PyTree, Any, Any, PyTree]:
+        kept = (transit.arrival, transit.probe_arrival) if core.drops_oldest else _rings.read(transit.arrival, slot)
+        return transit.link, transit.source, transit.queue, kept, _rings.read(transit.payload, slot)
 
-    link, source, arrival, payload = jax.lax.cond(due, go, stay)
-    return (
-        transit._replace(
-            link=link,
-            source=source,
-            arrival=_rings.write(transit.arrival, slot, arrival),
-            payload=_rings.write(transit.payload, slot, payload),
-        ),
-        arrival,
+    link, source, queue, arrival, payload = jax.lax.cond(due, go, stay)
+    transit = transit._replace(
+        link=link, source=source, queue=queue, payload=_rings.write(transit.payload, slot, payload)
     )
+    if core.drops_oldest:
+        return transit._replace(arrival=arrival[0], probe_arrival=arrival[1])
+    return transit._replace(arrival=_rings.write(transit.arrival, slot, arrival))
+
+
+def _offer(
+    core: Core, p: LinkParams, transit: Transit, link: LinkState, slot: Any, sent: Any, chance: Any, mask: Any
+) -> tuple[LinkState, Any, tuple[Any, Any]]:
+    """A packet at `sent` for a link that may drop its oldest; slots of probes come after those of the signal.
+
+    Returns:
+        The link, its queue, and the arrivals of the signal and of the probes.
+    """
+    clock = core.clock
+    last = clock.newest_packet(sent)
+    packet = last - (last - jnp.arange(core.slots)) % core.slots
+    moments, order, arrival = packet * clock.packet_ms, (packet * clock.packet_ms - sent) * 2, transit.arrival
+    moments = jnp.where(packet >= clock.first_packet, moments, -1)
+    if core.probe_slots:
+        last = clock.newest_probe(sent)
+        tick = last - (last - jnp.arange(core.probe_slots)) % core.probe_slots
+        asked = tick * clock.tick_ms + clock.probe_after_ms
+        moments = jnp.concatenate([moments, jnp.where(tick >= 0, asked, -1)])
+        order = jnp.concatenate([order, (asked - sent) * 2 + 1])
+        arrival = jnp.concatenate([arrival, transit.probe_arrival])
+    link, queue, arrival = _oldest.send(p, link, transit.queue, arrival, moments, order, slot, sent, chance, mask)
+    probes = arrival[core.slots :] if core.probe_slots else transit.probe_arrival
+    return link, queue, (arrival[: core.slots], probes)
 
 
 def _at(values: Any, back: Any) -> Any:
@@ -229,7 +263,17 @@ def _send_probe(
     link = _kernel.wait(transit.link, (sent - now) * 1000)
     bits, chain_bits = stamps.bits(tick, Stream.LINK_PROBE), stamps.bits(tick, Stream.LINK_STATE_PROBE)
     mask = (row == TO_ASK) & asks
-    moved, arrival = _kernel.send(p, link, sent, _kernel.draw(p, link.bad, bits, chain_bits), mask)
+    chance = _kernel.draw(p, link.bad, bits, chain_bits)
+    if core.drops_oldest:
+        link, queue, arrivals_now = _offer(core, p, transit, link, core.slots + slot, sent, chance, mask)
+        restored = jnp.where(mask, _rings.read(arrivals_now[1], slot), row)
+        return transit._replace(
+            link=link,
+            queue=queue,
+            arrival=arrivals_now[0],
+            probe_arrival=_rings.write(arrivals_now[1], slot, restored),
+        )
+    moved, arrival = _kernel.send(p, link, sent, chance, mask)
     return transit._replace(
         link=moved, probe_arrival=_rings.write(transit.probe_arrival, slot, jnp.where(mask, arrival, row))
     )
@@ -254,10 +298,14 @@ def arrivals(
         asked = tick - (tick - jnp.arange(core.probe_slots)) % core.probe_slots
         probe_here = (transit.probe_arrival > begin) & (transit.probe_arrival <= end)
         fresh = fresh + probe_here.sum(axis=0, dtype=jnp.int32)
-        moments = jnp.concatenate([number * clock.packet_ms * 2, (asked * clock.tick_ms + clock.probe_after_ms) * 2 + 1])
+        # Order of sending, counted from a moment before anything that can still arrive.
+        base = end - LONGEST_MS
+        moments = jnp.concatenate(
+            [(number * clock.packet_ms - base) * 2, (asked * clock.tick_ms + clock.probe_after_ms - base) * 2 + 1]
+        )
         here = jnp.concatenate([arrived, probe_here])
         found = jnp.stack(_rings.newest(here, moments, core.window)[::-1])
-        probe, sent = (found >= 0) & (found % 2 == 1), found // 2
+        probe, sent = (found >= 0) & (found % 2 == 1), base + found // 2
         packet = jnp.where(probe, (sent - clock.probe_after_ms) // clock.tick_ms, sent // clock.packet_ms)
         packet = jnp.where(found >= 0, packet, -1)
         column = (-1, *(1,) * len(batch))

@@ -73,7 +73,7 @@ def run(vector: jax.Array, sent: jax.Array, bits: jax.Array, chain: jax.Array) -
         link = _kernel.wait(link, (sent[i] - now) * 1000)
         chance = _kernel.draw(p, link.bad, (bits[i, 0], bits[i, 1]), (chain[i], chain[i]))
         known = jnp.where(jnp.arange(PACKETS) <= i, sent, -1)
-        link, queue, arrival = _oldest.send(p, link, queue, arrival, known, i, sent[i], chance, True)
+        link, queue, arrival = _oldest.send(p, link, queue, arrival, known, known * 2, i, sent[i], chance, True)
         return (link, sent[i], queue, arrival), None
 
     start = _kernel.init(())

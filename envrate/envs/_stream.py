@@ -1,0 +1,37 @@
+"""The observations of a world in which nobody acts, one micro-turn at a time, for runs on another clock.
+
+The latent and the link do not depend on the agent, so these are the observations of any agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envrate import _counters
+from envrate.envs import _policy
+from envrate.envs._core import Core
+from envrate.envs._rollout import _initial, _one_step
+
+
+def stream(core: Core, *, seed: int) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    """Observation 0, 1, 2 ... of one environment, without a batch axis; rendered when asked for.
+
+    Args:
+        core: the settings.
+        seed: as in `rollout` with one environment.
+    """
+    key = tuple(jnp.asarray(word) for word in _counters.keys(seed, 1))
+    state, seen = _initial(core)(key)
+    if core.task.is_tracking:
+        null: Any = jnp.zeros((core.task.latent.num_outputs, 1), jnp.float32)
+    else:
+        null = jnp.zeros((core.num_factors(), 1) if core.num_factors() else (1,), jnp.int32)
+    step = _one_step(core)
+    while True:
+        yield jax.tree.map(lambda leaf: np.asarray(leaf)[0], _policy.observation(seen))
+        state, seen, _ = step(state, null)
