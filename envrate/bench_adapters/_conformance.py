@@ -28,6 +28,8 @@ MIN_ITEMS = 50
 SHUFFLES, CONSTANTS = 6, 4
 #: A rate of a policy that knows nothing is noise up to this many times its expected size.
 NOISE_FACTOR = 4.0
+#: What the timing of events may carry by luck, in bits per slot.
+TIMING_NOISE = 1e-3
 #: Rounding of a rate that is 0 by definition.
 ZERO = 1e-6
 
@@ -115,15 +117,18 @@ def _bits(trace: Trace, what: str) -> float:
 def _noise(trace: Trace) -> float:
     """What a policy that knows nothing can score by luck, in bits per item.
 
-    The rate of n independent items with c classes is at most about c / (2 n ln 2) in the mean (half a chi-square of c
-    degrees of freedom); slots of one item are not independent, so n is the number of episodes that have the stratum.
+    The rate of n independent ticks with c kinds of response is at most about c / (2 n ln 2) in the mean (half a
+    chi-square of c degrees of freedom), exchangeable responses counting once; n ticks per N items carry n / N of them.
+    Slots of one item hang together and a window is chosen for them, so timing gets 0.001 bits per slot on top.
     """
     total = 0.0
-    episodes = trace.num_episodes
     for number, stratum in enumerate(trace.header.strata):
-        mine = np.unique(trace.ticks["episode"][trace.ticks["stratum"] == number]).size
-        total += len(stratum.pmf) / (2 * math.log(2)) * (mine > 0)
-    return NOISE_FACTOR * total / max(1, episodes)
+        ticks = int((trace.ticks["stratum"] == number).sum())
+        pooled = {a for group in stratum.exchangeable for a in group}
+        kinds = len(stratum.exchangeable) + sum(p > 0 and a not in pooled for a, p in enumerate(stratum.pmf) if a)
+        total += NOISE_FACTOR * kinds / (2 * math.log(2)) * (ticks > 0)
+        total += TIMING_NOISE * ticks * (stratum.method == "lag-window")
+    return total / trace.header.items
 
 
 def _check_interface(adapter: Adapter, path: Path, trace: Trace, options: dict[str, Any], scratch: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Allowed latencies on a grid for several runs, at most.
 MOST_LEVELS = 200
+UNTIMED = "no latency was measured"
 SERVICE_NOTE = "time of the service, under its own load; for capacity only, no ranking uses it"
 
 
@@ -39,6 +40,14 @@ class ScoredRun:
     def accuracy(self) -> float | None:
         """The benchmark's own main number."""
         return None if self.own is None else self.own.values.get(self.own.main)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether any answer has a time within the horizon; without one there is no frontier to speak of."""
+        responses = self.trace.responses
+        if self.trace.header.clock != "service" or not len(responses["time_ms"]):
+            return True
+        return bool((responses["time_ms"] <= self.trace.header.horizon_ms).any())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -87,7 +96,7 @@ class ScoredRun:
                 "latency_ms": last.latency_ms, "credited": finite(last.credited), "low": finite(last.credited_low),
                 "high": finite(last.credited_high), "demand": header.demand.upper, "keeps_up": last.keeps_up,
                 "keeps_up_at_ms": self.frontier.keeps_up_at_ms, "clock": header.extra.get("clock", header.clock),
-                "reason": last.reason or None,
+                "reason": last.reason or (None if self.is_timed else UNTIMED),
             },
             "service": None if service is None else service | {"note": SERVICE_NOTE},
             "information_bound": None if self.information is None else {

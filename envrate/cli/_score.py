@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +59,7 @@ def score(
             [run.rate for run in rated if run.rate is not None],
         )
         published = [_published(run) for run in runs] if against else []
-        drawn = [run for run in runs if hindsight or not run.trace.header.hindsight]
+        drawn = [run for run in runs if (hindsight or not run.trace.header.hindsight) and run.is_timed]
         if png is not None:
             _draw(drawn, png)
     if as_json:
@@ -98,6 +99,9 @@ def frontier(
                 f"{', '.join(late)}: answers were placed in time afterwards (hindsight), so this is no real-time "
                 "frontier; use --hindsight to have it all the same"
             )
+        untimed = [run.name for run in runs if not run.is_timed]
+        if untimed:
+            raise ValueError(f"{', '.join(untimed)}: no latency was measured, so no frontier; try envrate score")
         if csv_file is not None:
             _write_csv(runs, csv_file)
         if png is not None:
@@ -151,17 +155,13 @@ def _scored(paths: list[Path], kind: str | None, options: dict[str, Any]) -> lis
     mine = [{k: v for k, v in options.items() if names is None or k in names} for names in takes]
     # Loaded before any is scored, so that a mistake shows at once and runs on one clock get one grid.
     traces = [
-        _guarded(run, found, lambda run=run, given=given: bench_adapters.load(run.path, run.recognition.kind, **given))
+        _guarded(run, found, partial(bench_adapters.load, run.path, run.recognition.kind, **given))
         for run, given in zip(found, mine, strict=True)
     ]
-    return [
-        _guarded(run, found, lambda run=run, name=name, trace=trace, given=given: bench_adapters.score_run(
-            run, name, trace=trace, **given
-        ))
-        for run, name, trace, given in zip(
-            found, _labels(found), bench_adapters.on_one_grid(traces), mine, strict=True
-        )
-    ]
+    scored = []
+    for run, name, trace, given in zip(found, _labels(found), bench_adapters.on_one_grid(traces), mine, strict=True):
+        scored.append(_guarded(run, found, partial(bench_adapters.score_run, run, name, trace=trace, **given)))
+    return scored
 
 
 def _guarded(run: Found, found: list[Found], work: Callable[[], Any]) -> Any:
@@ -201,7 +201,9 @@ def _published(run: ScoredRun) -> ScoreTable:
 
 def _draw(runs: list[ScoredRun], path: Path) -> None:
     if not runs:
-        raise ValueError("--png: every run is marked hindsight, so there is no real-time frontier; use --hindsight")
+        raise ValueError(
+            "--png: no run has a frontier: none has a measured latency, or all are marked hindsight (--hindsight)"
+        )
     from envrate import plots
 
     title = None if len({run.frontier.name for run in runs}) == 1 else " and ".join({r.frontier.name for r in runs})

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from envrate.bench_adapters._scored import SERVICE_NOTE
+from envrate.bench_adapters._scored import SERVICE_NOTE, UNTIMED
 
 if TYPE_CHECKING:
     from envrate.bench_adapters import Disagreement, ScoredRun, ScoreTable
@@ -48,7 +48,7 @@ def show(
         if run.information is not None:
             _say_information(run)
         show_frontiers(frontiers)
-        if not frontiers:
+        if not frontiers and run.trace.header.hindsight:
             say("hindsight: answers were placed in time afterwards, so there is no real-time frontier (--hindsight)")
     for flag in flags:
         say(f"order differs: {flag}")
@@ -102,6 +102,9 @@ def _latency_table(runs: Sequence[ScoredRun]) -> Table:
     for heading in ("run", "l ms", "C bits/s", "95 %", "demand", "keeps up", "s/answer*", "bits/service s*"):
         table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in runs:
+        if not run.is_timed:
+            table.add_row(_named(run), "-", "-", UNTIMED, _number(run.trace.header.demand.upper), "not shown", "-", "-")
+            continue
         last, service = run.frontier.at(run.trace.header.horizon_ms), run.service() or {}
         table.add_row(
             _named(run),

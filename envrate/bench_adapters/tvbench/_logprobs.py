@@ -22,22 +22,30 @@ def _letter(token: str, options: int) -> int:
     return index if index <= options else 0
 
 
+def _keep_largest(found: dict[int, float], row: dict[str, Any], options: int) -> None:
+    """Adds a token's log-probability under its option; of "B" and " B" the likelier counts."""
+    option, value = _letter(text(row.get("token")), options), real(row.get("logprob"), high=1e-6)
+    if option and value is not None:
+        found[option] = max(found.get(option, -math.inf), min(value, 0.0))
+
+
 def option_logprobs(tokens: Sequence[Any], options: int) -> tuple[float, ...] | None:
     """(K,) log-probabilities of the options at the last token that is an option's letter; None where they are unknown.
 
     Options that are not among the alternatives get the probability of the least likely one listed: a server shows a
-    few alternatives only, and none of the rest is likelier than that.
+    few alternatives only, and none of the rest is likelier than that. The token's own value counts only where it is not
+    among its alternatives.
     """
     for token in reversed(tokens):
         row = mapping(token)
         if options < 2 or not _letter(text(row.get("token")), options):
             continue
         found: dict[int, float] = {}
-        for other in (row, *sequence(row.get("top_logprobs"))):
-            option = _letter(text(mapping(other).get("token")), options)
-            value = real(mapping(other).get("logprob"), high=1e-6)
-            if option and value is not None:
-                found[option] = max(found.get(option, -math.inf), min(value, 0.0))
+        for other in map(mapping, sequence(row.get("top_logprobs"))):
+            _keep_largest(found, other, options)
+        own: dict[int, float] = {}
+        _keep_largest(own, row, options)
+        found = own | found
         if len(found) < 2:
             return None
         least = min(found.values())

@@ -6,6 +6,7 @@ The replies are in the order of the tasks and carry no task, question, options o
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
     notes: list[str] = []
     items: list[Item] = []
     stored: dict[str, list[int]] = {}
-    damaged = empty = place = 0
+    damaged = place = 0
     for name, counts in tasks.items():
         right, total = (whole(n, 0, MAX_INDEX) for n in (*sequence(counts), None, None)[:2])
         if right is None or total is None:
@@ -57,10 +58,10 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
                 damaged += 1
                 notes.append(f"res_list: row {place} holds no pred and gt; counted as not answered")
                 row = None
-            item = completed(_item(subset, index, row), questions)
-            empty += item.status == "unparsed" and bool(item.credited)
-            items.append(item)
+            items.append(completed(_item(subset, index, row), questions))
             place += 1
+    items = _in_range(items)
+    empty = sum(item.status == "unparsed" and bool(item.credited) for item in items)
     if place < len(replies):
         notes.append(f"{len(replies) - place} reply(ies) beyond the totals of acc_dict left out")
         damaged += len(replies) - place
@@ -72,8 +73,8 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
     items = [item for item in items if item.options]
     if empty:
         notes.append(
-            f"the notebook's rule counts {empty} reply(ies) without a letter as right: it puts '(' before each reply, "
-            "and '(' is part of every answer; they are not answered here"
+            f"the notebook's rule counts {empty} reply(ies) without a readable letter as right (it puts '(' before "
+            "each reply, and '(' is part of every answer); here they are not answered"
         )
     if any(item.options_from == "task" for item in items):
         notes.append("options per item taken from the task (the file lists none); give the data set to read them")
@@ -91,6 +92,21 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
         notes=tuple(notes),
         damaged=damaged,
     )
+
+
+def _in_range(items: list[Item]) -> list[Item]:
+    """Items with as many options as their task's answers need, and with letters beyond the options as no answer."""
+    most: dict[str, int] = {}
+    for item in items:
+        most[item.subset] = max(most.get(item.subset, 0), item.target)
+    kept = []
+    for item in items:
+        if item.options_from == "task" and item.options:
+            item = replace(item, options=max(item.options, most[item.subset]))
+        if item.options and item.choice > item.options:
+            item = replace(item, choice=0, status="unparsed")
+        kept.append(item if item.target <= item.options else replace(item, target=0))
+    return kept
 
 
 def _item(subset: str, index: int, row: dict[str, Any] | None) -> Item:

@@ -58,7 +58,18 @@ def test_the_notebooks_rule_for_empty_replies_is_scored_anew_and_the_difference_
     assert table.values["accuracy"] == round((RIGHT + silent) / 60, 4)  # theirs: "(" is part of every answer
     assert table.values["accuracy, missing counted"] == round(RIGHT / 60, 4)
     assert any(f"{silent} item(s) that hold no answer were counted as right" in note for note in table.notes)
-    assert any(f"{silent} reply(ies) without a letter" in note for note in bench_adapters.load(path).header.notes)
+    notes = bench_adapters.load(path).header.notes
+    assert any(f"{silent} reply(ies) without a readable letter" in note for note in notes)
+
+
+def test_a_notebook_letter_out_of_range_is_no_answer_and_answers_beyond_the_task_widen_it(tmp_path: Path) -> None:
+    rows = [{"pred": "(D) x", "gt": "(A) x"}, {"pred": "(B) x", "gt": "(B) x"}, {"pred": "(A", "gt": "(C) x"}]
+    path = tmp_path / "toy.json"
+    path.write_text(json.dumps({"acc_dict": {"Scene Transition": [1, 3]}, "res_list": rows}))
+    items = ADAPTER.read(path).items
+    assert [(i.options, i.target, i.choice, i.status) for i in items] == [
+        (3, 1, 0, "unparsed"), (3, 2, 2, "ok"), (3, 3, 1, "ok"),
+    ]  # fmt: skip
 
 
 def test_a_notebook_file_that_lacks_replies_counts_them_as_missing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Damaged files: an adapter either reads what is whole and counts the rest, or raises one sentence. Never a traceback."""
+"""Damaged files: what is whole is read and the rest counted, or one sentence is raised; never anything else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from envrate.bench_adapters.tvbench import ADAPTER
 MADE = questions(9, right=0.6, silent=0.2)
 #: Values that have no business where a number, text, list or object is expected.
 STRANGE: tuple[Any, ...] = (
-    None, True, -1, 0, 1.5, 10**400, 1e308, math.nan, math.inf, "", "x" * 5000, "\ud800", [], [[]], {}, {"a": 1}, "\u2028",
+    None, True, -1, 0, 1.5, 10**400, 1e308, math.nan, math.inf,
+    "", "x" * 5000, "\ud800", "\u2028", [], [[]], {}, {"a": 1},
 )
 
 

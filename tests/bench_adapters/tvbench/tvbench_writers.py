@@ -57,14 +57,17 @@ def _prompt(question: Question, form: str = "{}) {}") -> str:
     return f"[LETTER] is one of {letters}.\n\nWhich colour is it?\n\n" + "\n".join(lines)
 
 
-def evalscope_rows(question: Question, source: Question, *, newer: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+def evalscope_rows(
+    question: Question, source: Question, *, newer: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The prediction and the review of one reply."""
     letter = source.letter
     in_range = letter is not None and ord(letter) - ord("A") < question.options
     reply = f"I looked.\n\nANSWER: {letter}" if letter is not None else "no idea"
     perf = {"latency": source.latency, "ttft": None, "input_tokens": 9, "output_tokens": 3, "tpot": None}
     message = {"role": "assistant", "content": reply, "perf_metrics": perf}
-    user = {"role": "user", "content": [{"type": "text", "text": _prompt(question)}, {"type": "video", "video": "v.mp4"}]}
+    parts = [{"type": "text", "text": _prompt(question)}, {"type": "video", "video": "v.mp4"}]
+    user = {"role": "user", "content": parts}
     meta = {"video": "v.mp4", "answer": WORDS[question.target], "subset": question.task, "start": None, "end": None,
             "video_length": None}
     target = chr(ord("A") + question.target)
