@@ -3,7 +3,7 @@
 With A = exp(-s d), r = A q and c(y) = sum_x p(x) A(x, y) / r(x), in nats:
 
     lower   R(D) >= -sum_x p(x) log r(x) - log max_y c(y) - s D       for every q and s >= 0  (Gallager 1968, 9.4.1)
-    upper   R(D) <= I(X; Y) of any channel whose mean distortion is at most D
+    upper   R(D) <= I(X; Y) of any channel whose mean distortion is at most D, here q A / r, whose output law is q c
 
 A letter of tiny probability can keep max c far from 1 long after R is exact, because q starves it. So the lower bound
 is taken at q mixed with a little of the uniform law, which costs no more than the share mixed in.
@@ -19,102 +19,129 @@ from numba import njit
 
 from envrate.rd._linalg import FAST
 
-#: Shares of the uniform law that are tried, largest last.
-POLISH = (0.0, 1e-13, 1e-11, 1e-10, 1e-9)
+#: Shares of the uniform law that are tried in turn.
+POLISH = (1e-11, 0.0, 1e-13, 1e-10, 1e-9)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def kernel(d: Any, s: float, a: Any) -> None:
-    """a = exp(-s d) with 0 for what underflows (denormals are four times slower) and for d = inf."""
-    n, m = d.shape
-    for x in range(n):
-        for y in range(m):
-            e = -s * d[x, y]
-            a[x, y] = math.exp(e) if e > -690.0 else 0.0
-
-
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def lower_bound(p: Any, a: Any, q: Any, share: float, c: Any) -> float:
-    """-sum p log r - log max c at q mixed with `share` of the uniform law, in nats; fills c (M,)."""
+def _outputs(a: Any, q: Any, r: Any, mean: Any) -> None:
+    """r = A q / sum q and the row means of A."""
     n, m = a.shape
     total = 0.0
     for y in range(m):
         total += q[y]
-        c[y] = 0.0
-    keep, floor = (1.0 - share) / total, share / m
-    value = 0.0
     for x in range(n):
         ax = a[x]
-        t = mean = 0.0
+        t = u = 0.0
         for y in range(m):
             t += ax[y] * q[y]
-            mean += ax[y]
-        r = keep * t + floor * mean
-        if not r > 0.0:
-            return -np.inf
-        value -= p[x] * math.log(r)
-        t = p[x] / r
+            u += ax[y]
+        r[x] = t / total
+        mean[x] = u / m
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def _largest_c(a: Any, weight: Any, c: Any) -> float:
+    """max_y of c = A^T weight."""
+    n, m = a.shape
+    for y in range(m):
+        c[y] = 0.0
+    x = 0
+    while x + 4 <= n:
+        a0, a1, a2, a3 = a[x], a[x + 1], a[x + 2], a[x + 3]
+        w0, w1, w2, w3 = weight[x], weight[x + 1], weight[x + 2], weight[x + 3]
         for y in range(m):
-            c[y] += t * ax[y]
-    return value - math.log(c.max())
+            c[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
+        x += 4
+    while x < n:
+        for y in range(m):
+            c[y] += weight[x] * a[x, y]
+        x += 1
+    top = 0.0
+    for y in range(m):
+        top = max(top, c[y])
+    return top
 
 
 @njit(cache=True, error_model="numpy")
-def best_lower_bound(p: Any, a: Any, q: Any, c: Any, tol: float, start: float) -> float:
-    """The largest `lower_bound` over the shares of POLISH, stopped once another share changes little."""
-    best = start
+def lower_line(p: Any, a: Any, q: Any, enough: float, c: Any) -> float:
+    """The best -sum p log r - log max c over the shares of POLISH, in nats; stops at the first above `enough`."""
+    n = a.shape[0]
+    r, mean, weight = np.empty(n), np.empty(n), np.empty(n)
+    _outputs(a, q, r, mean)
+    best = -np.inf
     for share in POLISH:
-        value = lower_bound(p, a, q, share, c)
-        if value > best:
-            best = value
-        if share > tol:
+        value = 0.0
+        for x in range(n):
+            t = (1.0 - share) * r[x] + share * mean[x]
+            if t > 0.0:
+                value -= p[x] * math.log(t)
+                weight[x] = p[x] / t
+            else:
+                value = -np.inf
+                break
+        if value == -np.inf:
+            continue
+        value -= math.log(_largest_c(a, weight, c))
+        best = max(best, value)
+        if best >= enough:
             break
     return best
 
 
-@njit(cache=True, error_model="numpy")
-def channel_at(p: Any, d: Any, a: Any, q: Any, target: float, channel: Any, output: Any) -> tuple[float, float]:
-    """Writes the channel q A / r, bent until its mean distortion is at most `target`; its information and distortion.
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def upper_point(
+    p: Any, d: Any, a: Any, q: Any, s: float, target: float, channel: Any, output: Any
+) -> tuple[float, float, float]:
+    """Writes the channel q A / r, bent until its mean distortion is at most `target`, and its output law.
 
-    What is above the target goes to each letter's nearest reproductions (those at distance 0: rows of d have
-    minimum 0). `output` gets the channel's own output law.
+    Returns an upper bound on its information (nats), its distortion, and -sum p log r. What is above the target goes
+    to each letter's nearest reproductions, those at distance 0 (rows of d have minimum 0); as information is convex
+    in the channel, the bound grows by at most that share of H(X). d holds 0 where a reproduction is forbidden.
     """
     n, m = a.shape
-    distortion = 0.0
+    distortion = value = entropy = 0.0
     for y in range(m):
         output[y] = 0.0
     for x in range(n):
-        r = 0.0
+        ax, dx, row = a[x], d[x], channel[x]
+        r = t = 0.0
         for y in range(m):
-            channel[x, y] = q[y] * a[x, y]
-            r += channel[x, y]
+            e = q[y] * ax[y]
+            row[y] = e
+            r += e
+            t += e * dx[y]
         if not r > 0.0:
-            return np.inf, np.inf
+            return np.inf, np.inf, np.inf
+        inverse = 1.0 / r
+        weight = p[x]
         for y in range(m):
-            channel[x, y] /= r
-            if channel[x, y] > 0.0:
-                distortion += p[x] * channel[x, y] * d[x, y]
+            e = row[y] * inverse
+            row[y] = e
+            output[y] += weight * e
+        distortion += weight * inverse * t
+        value -= weight * math.log(r)
+        entropy -= weight * math.log(weight)
+    information = value - s * distortion
+    for y in range(m):
+        if output[y] > 0.0 and q[y] > 0.0:
+            information -= output[y] * math.log(output[y] / q[y])
     if distortion > target:
         share = (distortion - target) / distortion
+        information += share * (entropy - information)
         for x in range(n):
             near = 0.0
-            best = 0
+            first = -1
             for y in range(m):
-                if d[x, y] == 0.0:
+                if d[x, y] == 0.0 and a[x, y] > 0.0:
                     near += q[y]
-                    best = y
+                    if first < 0:
+                        first = y
             for y in range(m):
                 t = 0.0
-                if d[x, y] == 0.0:
-                    t = q[y] / near if near > 0.0 else (1.0 if y == best else 0.0)
-                channel[x, y] = (1.0 - share) * channel[x, y] + share * t
+                if d[x, y] == 0.0 and a[x, y] > 0.0:
+                    t = q[y] / near if near > 0.0 else (1.0 if y == first else 0.0)
+                output[y] += share * p[x] * (t - channel[x, y])
+                channel[x, y] += share * (t - channel[x, y])
         distortion = target
-    for x in range(n):
-        for y in range(m):
-            output[y] += p[x] * channel[x, y]
-    information = 0.0
-    for x in range(n):
-        for y in range(m):
-            if channel[x, y] > 0.0:
-                information += p[x] * channel[x, y] * math.log(channel[x, y] / output[y])
-    return max(information, 0.0), distortion
+    return max(information, 0.0), distortion, value

@@ -1,0 +1,329 @@
+"""Active-set Newton method for R(D): fast where the output law has few atoms, as on a fine grid.
+
+At a slope s the output law minimises F(q) = -sum_x p(x) log (A q)(x), the mixture-weight problem, whose Newton model is
+a nonnegative least-squares problem on the support (Wang 2007, the constrained Newton method; Lawson & Hanson 1974).
+The slope follows the target distortion by Newton's method in (q, s) together. Blahut-Arimoto passes give the start.
+Nothing here is trusted: the caller evaluates both bounds, and takes the interior-point method where they are wide.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from envrate.rd._certificate import lower_line
+from envrate.rd._kernels import gradient, kernel, output_of
+from envrate.rd._linalg import FAST, cholesky, gram, solve_factored
+
+PASSES = 6  # of Blahut-Arimoto at each slope of the warm-up
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 20
+MAX_STEPS = 60
+PROXIMAL = 1e-7
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def _mean_at(p: Any, a: Any, d: Any, q: Any, r: Any) -> float:
+    """Mean distortion of the channel q A / r."""
+    total = 0.0
+    for x in range(a.shape[0]):
+        ax, dx = a[x], d[x]
+        t = 0.0
+        for y in range(a.shape[1]):
+            t += ax[y] * q[y] * dx[y]
+        total += p[x] / r[x] * t
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def _entropy(p: Any) -> float:
+    total = 0.0
+    for x in range(p.shape[0]):
+        total -= p[x] * math.log(p[x])
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def _off_target(mean: float, goal: float, s: float, entropy: float) -> float:
+    """What a mean distortion beside the goal adds to the gap; see `upper_point` for the side above."""
+    if mean > goal:
+        return (mean - goal) * max(s, entropy / goal)
+    return s * (goal - mean)
+
+
+@njit(cache=True, error_model="numpy")
+def warm_up(
+    p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any
+) -> tuple[float, bool]:
+    """Blahut-Arimoto passes from q; between them the slope moves towards the goal.
+
+    Returns the slope and whether that was enough; goes on as long as the gap falls fast.
+    """
+    n, m = d.shape
+    work = np.empty(n + m, np.int64)
+    r, c = np.empty(n), np.empty(m)
+    entropy = _entropy(p)
+    last_s = last_mean = 0.0
+    last_gap = np.inf
+    for round_number in range(MOST_ROUNDS):
+        kernel(d, s, toeplitz, a, work)
+        for _ in range(PASSES):
+            gradient(p, a, q, r, c)
+            for y in range(m):
+                q[y] *= c[y]
+        output_of(a, q, r)
+        mean = 0.0 if fixed else _mean_at(p, a, finite, q, r)
+        value = 0.0
+        for x in range(n):
+            value -= p[x] * math.log(r[x])
+        gap = value - lower_line(p, a, q, value - 0.3 * tol, c)
+        if not fixed:
+            gap += _off_target(mean, goal, s, entropy)
+        if gap < 0.6 * tol:
+            return s, True
+        if round_number >= FEWEST_ROUNDS and not gap < 0.3 * last_gap:
+            break
+        last_gap = gap
+        if fixed:
+            continue
+        if not mean > 0.0:
+            s *= 0.5
+            continue
+        power = 1.0
+        if last_s > 0.0 and mean != last_mean and s != last_s:
+            power = -math.log(s / last_s) / math.log(mean / last_mean)
+            power = min(1.5, max(power, 0.05))
+        last_s, last_mean = s, mean
+        s *= min(4.0, max(0.25, (mean / goal) ** power))
+    return s, False
+
+
+@njit(cache=True, error_model="numpy")
+def thin(q: Any, most: int) -> None:
+    """Moves the mass of q to its local maxima and to about `most` letters between them, each to the nearest.
+
+    A smooth law on a fine grid is as good on a coarser one; the Newton steps add the letters that are missed.
+    """
+    m = q.shape[0]
+    if m <= most:
+        return
+    keep = np.zeros(m, np.bool_)
+    for y in range(m):
+        keep[y] = (y == 0 or q[y] > q[y - 1]) and (y == m - 1 or q[y] >= q[y + 1])
+    stride = m / most
+    for k in range(most):
+        keep[int((k + 0.5) * stride)] = True
+    left = np.full(m, -1)
+    last = -1
+    for y in range(m):
+        if keep[y]:
+            last = y
+        left[y] = last
+    last = -1
+    for y in range(m - 1, -1, -1):
+        if keep[y]:
+            last = y
+        else:
+            target = left[y]
+            if target < 0 or (last >= 0 and last - y < y - target):
+                target = last
+            q[target] += q[y]
+            q[y] = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def _nonnegative(h: Any, rhs: Any, x: Any, k: int, loose: float, passive: Any, factor: Any) -> int:
+    """Minimises x'Hx/2 - rhs'x over x >= 0 by dropping letters from the passive set; x is start and result.
+
+    Each step goes as far towards the unconstrained minimum as one letter allows, and drops the letters that reach 0
+    within `loose` >= 1 times that. Returns the size of the passive set; its letters are listed in `passive`, its Cholesky factor is in `factor`.
+    """
+    size = 0
+    for i in range(k):
+        passive[size] = i
+        size += 1
+    z = np.empty(k)
+    while size > 0:
+        for i in range(size):
+            for j in range(i + 1):
+                factor[i, j] = h[passive[i], passive[j]]
+            z[i] = rhs[passive[i]]
+        cholesky(factor, size, 1e-12)
+        solve_factored(factor, z, size)
+        reach = 1.0
+        for i in range(size):
+            if not z[i] > 0.0:
+                reach = min(reach, x[passive[i]] / max(x[passive[i]] - z[i], 1e-300))
+        if reach == 1.0:
+            for i in range(k):
+                x[i] = 0.0
+            for i in range(size):
+                x[passive[i]] = z[i]
+            return size
+        kept = 0
+        for i in range(size):
+            old = x[passive[i]]
+            if z[i] > 0.0 or old > loose * reach * (old - z[i]):
+                x[passive[i]] = max(old + reach * (z[i] - old), 0.0)
+                passive[kept] = passive[i]
+                kept += 1
+            else:
+                x[passive[i]] = 0.0
+        size = kept
+    return size
+
+
+@njit(cache=True, error_model="numpy")
+def newton(
+    p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any
+) -> tuple[float, int]:
+    """Newton steps from the slope s and the law q (M,), which is overwritten; `a` is room for the kernel.
+
+    Returns the slope and the number of steps, negative where they were not enough.
+    """
+    n, m = d.shape
+    work = np.empty(n + m, np.int64)
+    r, c, c_polished = np.empty(n), np.empty(m), np.empty(m)
+    rz, row = np.empty(n), np.empty(n)
+    settled = False
+    entropy = _entropy(p)
+    low, high = 0.0, np.inf  # slopes on either side of the goal
+    halvings = 0
+    for step in range(MAX_STEPS):
+        kernel(d, s, toeplitz, a, work)
+        gradient(p, a, q, r, c)
+        if settled:
+            base = 0.0
+            for x in range(n):
+                base -= p[x] * math.log(r[x])
+            gap = base - lower_line(p, a, q, base - 0.3 * tol, c_polished)
+            if not fixed:
+                gap += _off_target(_mean_at(p, a, finite, q, r), goal, s, entropy)
+            if gap < 0.5 * tol:
+                return s, step
+        # support: letters in use, and local maxima of c above 1
+        count = 0
+        largest_q = q.max()
+        support = np.empty(m, np.int64)
+        for y in range(m):
+            used = q[y] > 1e-14 * largest_q
+            if not used:
+                q[y] = 0.0
+                left = y == 0 or c[y] >= c[y - 1]
+                right = y == m - 1 or c[y] >= c[y + 1]
+                used = c[y] > 1.0 and left and right
+            if used:
+                support[count] = y
+                count += 1
+        if count == 0:
+            return s, -step - 1
+        b = np.empty((count, n))
+        for x in range(n):
+            scale = math.sqrt(p[x]) / r[x]
+            for i in range(count):
+                b[i, x] = a[x, support[i]] * scale
+        h = np.zeros((count, count))
+        gram(b, h, count, n)
+        rhs, z = np.empty(count), np.empty(count)
+        for i in range(count):
+            rhs[i] = 2.0 * c[support[i]] - 1.0
+            z[i] = q[support[i]]
+            ridge = PROXIMAL * h[i, i]  # neighbours on a fine grid are nearly the same letter: stay near q there
+            h[i, i] += ridge
+            rhs[i] += ridge * z[i]
+        old = z.copy()
+        passive, factor = np.empty(count, np.int64), np.empty((count, count))
+        size = _nonnegative(h, rhs, z, count, 1.3 if step < 4 else 1.0 + 1e-12, passive, factor)
+        if size == 0:
+            return s, -step - 1
+        # line search on F + sum q along q -> z
+        mass = 0.0
+        for i in range(count):
+            mass += z[i] - old[i]
+        base = 0.0
+        for x in range(n):
+            t = 0.0
+            for i in range(count):
+                t += b[i, x] * z[i]
+            rz[x] = t * r[x] / math.sqrt(p[x])
+            base -= p[x] * math.log(r[x])
+        share = 1.0
+        decrement = 0.0  # how far F is from its minimum at this slope
+        for x in range(n):
+            decrement += 0.5 * p[x] * (rz[x] / r[x] - 1.0) ** 2
+        for _ in range(30):
+            value = share * mass
+            for x in range(n):
+                value -= p[x] * math.log((1.0 - share) * r[x] + share * rz[x])
+            if value <= base + 4e-15 * (1.0 + abs(base)):
+                break
+            share *= 0.5
+        change = 0.0
+        for i in range(count):
+            new = old[i] + share * (z[i] - old[i])
+            change += abs(new - old[i])
+            q[support[i]] = new
+        if fixed:
+            ds = 0.0
+            miss = 0.0
+        else:
+            # derivative of c with the slope on the support, row means, and the mean distortion at the old q
+            mean = variance = 0.0
+            g = np.zeros(count)
+            for x in range(n):
+                t = second = 0.0
+                for i in range(count):
+                    y = support[i]
+                    e = a[x, y] * old[i] * finite[x, y]
+                    t += e
+                    second += e * finite[x, y]
+                t /= r[x]
+                second /= r[x]
+                row[x] = t
+                mean += p[x] * t
+                variance += p[x] * (second - t * t)
+                scale = p[x] / r[x]
+                for i in range(count):
+                    y = support[i]
+                    g[i] += scale * a[x, y] * (t - finite[x, y])
+            moved = goal - mean
+            x2 = np.empty(size)
+            for i in range(count):
+                moved += g[i] * share * (z[i] - old[i])
+            for i in range(size):
+                x2[i] = g[passive[i]]
+            solve_factored(factor, x2, size)
+            bend = variance
+            for i in range(size):
+                bend += g[passive[i]] * x2[i]
+            if not bend > 0.0:
+                return s, -step - 1
+            miss = s * abs(moved)  # after this step of q, to first order
+            ds = 0.0
+            if share == 1.0 and decrement < max(0.03 * miss * miss, 1e-13):  # else the slope waits for q
+                if moved < 0.0:
+                    low = max(low, s)
+                else:
+                    high = min(high, s)
+                ds = min(0.7 * s, max(-0.4 * s, -moved / bend))
+                if not low < s + ds < high and high < np.inf and low > 0.0:
+                    if halvings < 3:
+                        ds = math.sqrt(low * high) - s
+                        halvings += 1
+                    else:  # an end was taken from a q that was not good enough
+                        low, high = 0.0, np.inf
+                        halvings = 0
+                else:
+                    halvings = 0
+            shrink = 1.0
+            for i in range(size):
+                y = support[passive[i]]
+                if q[y] + ds * x2[i] < 0.0:
+                    shrink = min(shrink, 0.9 * q[y] / (-ds * x2[i]))
+            for i in range(size):
+                q[support[passive[i]]] += shrink * ds * x2[i]
+            s += ds
+        settled = decrement < 1e-6 and miss < 1e-3
+    return s, -MAX_STEPS
