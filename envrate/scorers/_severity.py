@@ -14,6 +14,9 @@ from envrate.trace import Header
 
 FloatArray = NDArray[np.float64]
 
+#: Longest block of letters for R(D) of sources with memory.
+BLOCK_LETTERS = 6
+
 
 def severity(classes: Profile, frequencies: FloatArray) -> FloatArray:
     """(...) severity per tick at frequencies (..., C) of the output-only reading; the resolved one has the same."""
@@ -37,7 +40,11 @@ def rate_equivalent(header: Header, stratum: int, achieved: FloatArray) -> Float
 
 @lru_cache(maxsize=4096)
 def _demand(task: Task, level: float) -> float:
-    return task.demand(level).lower
+    """Lower end of R(D) in bits/s. Short blocks for chains: one rate per latency is wanted, and the same each time."""
+    if task.is_memoryless or not hasattr(task.latent, "matrix"):
+        return task.demand(level).lower
+    found = rd.markov(task.latent.matrix, task.table, task.distortion, level, n_max=BLOCK_LETTERS, time_budget_s=3600.0)
+    return found.lower * 1000.0 / task.tick_ms
 
 
 @lru_cache(maxsize=4096)
