@@ -38,7 +38,7 @@ from envrate.bench_adapters.interactionbench._restraint import restraint
 from envrate.bench_adapters.interactionbench._runs import SILENT, Emission, Run, finite_ms
 from envrate.bench_adapters.interactionbench._scores import Protocol
 from envrate.bench_adapters.interactionbench._table import Table
-from envrate.trace import WRONG_UNKNOWN, Header, Trace
+from envrate.trace import NO_TICK, WRONG_UNKNOWN, Header, Trace
 
 SLOT_MS = 1000
 #: An open answer is right from this content score on.
@@ -189,8 +189,10 @@ def _timing(table: Table, items: tuple[Item, ...], said: list[list[_Said]], hori
         stratum = table.stratum(f"timing {item.time_type} {item.capability}", (0.5, 0.5), "lag-window")
         for slot in number:
             table.tick(episode, slot, slot * SLOT_MS, int(slot in due), stratum, slot + horizon < slots)
+        there = set(number)
         for slot in sorted({s.at_ms // SLOT_MS for s in row if s.at_ms is not None}):
-            table.response(episode, slot * SLOT_MS, slot, 1)
+            # Beyond the last slot it names none: the next numbers belong to the item's content.
+            table.response(episode, slot * SLOT_MS, slot if slot in there else NO_TICK, 1)
     return shared
 
 

@@ -28,8 +28,12 @@ def make(
     duration: float = 60.0,
     options: tuple[int, ...] = (3, 4),
     per_item: int = 4,
+    apart: float = 8.0,
 ) -> Path:
-    """Writes annotations and the multiple-choice files; event times are whole and half seconds, at least 8 s apart.
+    """Writes annotations and the multiple-choice files; event times are multiples of half a second.
+
+    Steps of one item are at least `apart` seconds apart; with 0 each is uniform over the video, so that no system can
+    know from its place in the video that one is due.
 
     Alerts (B PTR), tracks (C BRC) with several steps, narrations (C LCG), alerts that never come, and questions (A
     IVQA) with options.
@@ -42,7 +46,7 @@ def make(
     key = []
     for number, kind in enumerate(kinds):
         video = f"vid{number:08d}"
-        item, options_line = _item(rng, kind, number, duration, options, per_item)
+        item, options_line = _item(rng, kind, number, duration, options, per_item, apart)
         body = {"video_id": video, "domain": "demo", "duration_s": duration, "items": [item]}
         (annotations / f"{video}.json").write_text(json.dumps(body), encoding="utf-8")
         if options_line:
@@ -54,14 +58,19 @@ def make(
     return root
 
 
-def _times(rng: np.random.Generator, duration: float, count: int) -> list[float]:
-    step = duration / (count + 1)
-    first = rng.uniform(1, max(1.5, step - 8))
-    return [round(2 * (first + step * i + rng.uniform(0, max(0.0, step - 8)))) / 2 for i in range(count)]
+def _times(rng: np.random.Generator, duration: float, count: int, apart: float) -> list[float]:
+    free = np.sort(rng.uniform(0, duration - 1 - apart * (count - 1), count))
+    return (np.round(2 * (free + apart * np.arange(count))) / 2).tolist()
 
 
 def _item(
-    rng: np.random.Generator, kind: str, number: int, duration: float, options: tuple[int, ...], per_item: int
+    rng: np.random.Generator,
+    kind: str,
+    number: int,
+    duration: float,
+    options: tuple[int, ...],
+    per_item: int,
+    apart: float,
 ) -> tuple[Line, Line | None]:
     base: Line = {"interaction_type": "INS", "question": "Tell me.", "question_time_s": 0.0, "range_length": "0-1min"}
     texts = [" ".join(rng.choice(WORDS, 3, replace=False)) for _ in range(per_item)]
@@ -83,7 +92,7 @@ def _item(
         answers = [{"time_s": None, "content": "SHOULD_REMAIN_SILENT"}]
         return base | {"capability": "PTR", "time_type": "B", "is_negative": True, "answers": answers}, None
     count = 1 if kind == "alert" else per_item
-    times = _times(rng, duration, count)
+    times = _times(rng, duration, count, apart)
     answers = [{"time_s": t, "content": text} for t, text in zip(times, texts, strict=False)]
     capability, time_type = {"alert": ("PTR", "B"), "track": ("BRC", "C"), "narration": ("LCG", "C")}[kind]
     return base | {"capability": capability, "time_type": time_type, "answers": answers}, None
