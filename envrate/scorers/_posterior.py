@@ -162,7 +162,7 @@ class Observer:
             raise ValueError("trace: the observer of a chain needs discrete responses, this is a tracking run")
         t = trace.ticks
         if (t["delivered_ms"] == NEVER).all():
-            raise ValueError("trace: it has no link log (delivered_ms is -1 throughout), so nobody can say what was known")
+            raise ValueError("trace: it has no link log (delivered_ms is -1 throughout), so what was known is not")
         order = np.lexsort((t["tick"], t["episode"]))
         columns = (t[name][order] for name in ("episode", "tick", "onset_ms", "delivered_ms", "scored"))
         return cls(task, *columns)

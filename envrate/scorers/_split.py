@@ -73,19 +73,20 @@ class Split:
     task: str
     agent: str
     tick_ms: int
-    demand: Bracket  # bits per second; R(0) of the split is its middle
+    demand: Bracket  # bits per second; R(0) of the split is its upper end, as of a gap
     points: tuple[SplitPoint, ...]
 
-    def at(self, latency_ms: int, reading: str = "output-only") -> SplitPoint:
-        """The point at one latency; raises ValueError where there is none."""
-        for point in self.points:
-            if point.latency_ms == latency_ms and point.reading == reading:
-                return point
-        known = sorted({p.latency_ms for p in self.points if p.reading == reading})
-        raise ValueError(f"latency_ms: expected one of {known} in reading {reading!r}, got {latency_ms}")
+    def at(self, latency_ms: float, reading: str = "output-only") -> SplitPoint:
+        """The point at the largest latency up to `latency_ms`; raises ValueError where there is none."""
+        found = [p for p in self.reading(reading) if p.latency_ms <= latency_ms]
+        if not found:
+            known = [p.latency_ms for p in self.reading(reading)]
+            raise ValueError(f"latency_ms: expected one of {known} ms in reading {reading!r}, got {latency_ms!r}")
+        return found[-1]
 
     def reading(self, name: str) -> list[SplitPoint]:
         """The points of one reading in order of latency."""
+        _checks.choice("reading", name, READINGS)
         return [point for point in self.points if point.reading == name]
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,7 +201,7 @@ class _Run:
             ideal=ideal,
             prediction=prediction,
             link_information=min(contexts.information() * MS_PER_S / task.tick_ms, self.demand.upper),
-            link=self.demand.mid - ideal,
+            link=self.demand.upper - ideal,
             perception=ideal - decoded,
             decision=decoded - credited,
             severity=least_severity(contexts, task.distortion)[0],
