@@ -51,7 +51,10 @@ def read(folder: Path) -> dict[str, list[Question]]:
 
 
 def _read_task(path: Path) -> list[Question]:
-    records = read_json(path)
+    try:
+        records = read_json(path)
+    except ValueError as error:
+        raise ValueError(f"data: {error}") from error
     if not isinstance(records, list):
         raise ValueError(f"data: {path}: expected a list of records, got {type(records).__name__}")
     questions = []

@@ -113,14 +113,20 @@ def report(folder: Folder) -> tuple[dict[str, Any], list[str]]:
     return mapping(value), []
 
 
+def _path_of(folder: Folder, among: list[Folder]) -> Path:
+    """The shortest path that names this run: its work folder, or the model's folder where that holds several."""
+    assert folder.work is not None  # a single file of rows is never one of several
+    alone = sum(other.work == folder.work for other in among) == 1
+    return folder.work if alone else folder.work / ROWS[bool(folder.reviews)] / folder.model
+
+
 def recognise(path: Path) -> Recognition | None:
     """What EvalScope left at `path`, or None."""
     found = folders(path)
     if not found:
         return None
     if len(found) > 1:
-        # A file of rows or a model's folder names one run wherever it stands.
-        paths = tuple(folder.work / ROWS[bool(folder.reviews)] / folder.model for folder in found if folder.work)
+        paths = tuple(_path_of(folder, found) for folder in found)
         return Recognition("evalscope", f"EvalScope folder with {len(found)} runs of TVBench", 1.0, runs=paths)
     folder = found[0]
     version = str(config(folder)[0].get("evalscope_version", "")).strip()

@@ -167,9 +167,23 @@ def test_one_file_of_rows_is_its_subset(runs: Path, kind: str, tmp_path: Path) -
 
 
 def test_a_folder_of_several_runs_lists_them(runs: Path) -> None:
-    with pytest.raises(ValueError, match="18 runs, expected one|runs, expected one"):
+    # All but the one that lies in a time-stamped folder of its own.
+    with pytest.raises(ValueError, match="18 runs, expected one; load one of"):
         bench_adapters.load(runs)
-    assert len(bench_adapters.runs(runs)) >= 17
+    found = bench_adapters.runs(runs)
+    assert sorted(run.path.name for run in found) == sorted(set(ROWS) - {"v1.14.1_http_concurrent"})
+
+
+def test_two_models_in_one_work_folder_are_two_runs(runs: Path, tmp_path: Path) -> None:
+    for name, model in (("v1.14.1_http_slow", "vlm-slow"), ("v1.14.1_http_fast", "vlm-fast")):
+        for path in (runs / name).rglob(f"*/{model}/*.json*"):
+            target = tmp_path / path.relative_to(runs / name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    found = bench_adapters.runs(tmp_path)
+    assert sorted(run.path.name for run in found) == ["vlm-fast", "vlm-slow"]
+    accuracies = [bench_adapters.scores(run.path).values["accuracy"] for run in found]  # type: ignore[union-attr]
+    assert sorted(accuracies) == [0.5217, 0.6957]
 
 
 def test_the_data_set_fills_in_what_no_row_tells(runs: Path) -> None:
