@@ -50,11 +50,17 @@ def _models(work: Path) -> list[str]:
     return sorted(found)
 
 
-def _works(path: Path) -> list[Path]:
-    """Work folders at `path` or one level below it, where EvalScope puts time-stamped ones."""
+def _works(path: Path, depth: int = 2) -> list[Path]:
+    """Work folders at `path` or up to two levels below it: EvalScope adds a time-stamped level of its own."""
     if _models(path):
         return [path]
-    return sorted(child for child in path.iterdir() if child.is_dir() and _models(child))
+    if depth == 0:
+        return []
+    try:
+        inside = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
+    except OSError:
+        return []
+    return [work for child in inside for work in _works(child, depth - 1)]
 
 
 def folders(path: Path) -> list[Folder]:
