@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -65,7 +66,7 @@ def _panel(axes: Axes, split: Split, name: str, points: list[SplitPoint]) -> Non
     ):
         edges.append([max(low, value) for low, value in zip(edges[-1], values, strict=True)])
     for (label, colour, hatch), low, high in zip(BANDS, edges[:-1], edges[1:], strict=True):
-        style = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.75, "linewidth": 0}
+        style: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.75, "linewidth": 0}
         axes.fill_between(x, low, high, step="post", label=label, **style)
     axes.axhline(split.demand.upper, color="black", linewidth=1.2, linestyle=(0, (6, 2)))
     axes.plot(

@@ -56,8 +56,8 @@ def _show(found: Comparison) -> None:
 
     console = Console()
     table = Table(title=f"{found.a} (a) less {found.b} (b), bits/s at T = {found.tick_ms} ms")
-    for heading in ("l ms", "reading", "a", "b", "a - b", "95 %", "larger", "severity"):
-        table.add_column(heading, justify="left" if heading in ("reading", "larger") else "right", no_wrap=True)
+    for heading in ("l ms", "reading", "a", "b", "a - b", "95 %", "more", "severity"):
+        table.add_column(heading, justify="left" if heading in ("reading", "more") else "right", no_wrap=True)
     for p in found.points:
         table.add_row(
             str(p.latency_ms),
