@@ -24,7 +24,7 @@ def newest_state(messages: list[dict[str, Any]]) -> int | None:
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Answers each chat completion with `script(messages)` after `delay_s`; the first `failures` ones with status 500."""
+    """Answers with `script(messages)` after `delay_s`; the first `failures` requests get status 500."""
 
     daemon_threads = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -47,10 +48,11 @@ class Client:
             from websockets.sync.client import connect
         except ImportError as error:
             raise ImportError("the client needs websockets: pip install 'envrate[live]'") from error
-        self._socket = connect(url, max_size=None, compression=None)
+        self._open = ExitStack()
+        self._socket = self._open.enter_context(connect(url, max_size=None, compression=None))
         self.hello: dict[str, Any] = json.loads(self._socket.recv())
         if self.hello.get("protocol") != messages.PROTOCOL:
-            self._socket.close()
+            self._open.close()
             raise ValueError(f"protocol: expected version {messages.PROTOCOL}, got {self.hello.get('protocol')!r}")
         self.bye: dict[str, Any] | None = None
         self.errors: list[str] = []
@@ -91,4 +93,4 @@ class Client:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """Closes the connection."""
-        self._socket.close()
+        self._open.close()

@@ -16,11 +16,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from envrate import __version__, _checks, agents
+from envrate import __version__
 from envrate._trace_io import TraceWriter
 from envrate.agents._action import Action
 from envrate.channels import Link, as_link
-from envrate.envs import make_env, rollout
+from envrate.envs._build import make_core
+from envrate.envs._rollout import rollout
+from envrate.envs._spaces import action_space, observation_space
+from envrate.envs._stream import stream
 from envrate.task import Task
 from envrate.trace import ACT, NO_TICK, PROBE, Header, Trace
 
@@ -29,34 +32,45 @@ MAX_EPISODE_MS = 2**31 - 1
 
 
 class World:
-    """The open-loop world of one episode: its ticks and, step by step, its observations."""
+    """The open-loop world of one episode: its ticks and, step by step, its observations.
+
+    Args:
+        task: the task.
+        modality: name of the renderer.
+        link: the link, its dict or its name.
+        num_ticks: ticks that are scored; the episode runs one horizon longer.
+        seed: of everything random.
+    """
 
     def __init__(
         self, task: Task, modality: str, link: Link | dict[str, Any] | str | None, *, num_ticks: int, seed: int
     ) -> None:
         """Simulates the episode's ticks and link once, without rendering anything."""
         self.task, self.modality, self.link, self.seed = task, modality, as_link(link), seed
-        self.num_ticks = _checks.integer("num_ticks", num_ticks, 1)
-        never = agents.Never(task)
-        quiet = rollout(task, never, modality=modality, link=self.link, num_envs=1, num_ticks=num_ticks, seed=seed)
+        self.core = make_core(task, modality, self.link, num_ticks=num_ticks, compute_ms=0)
+        quiet = rollout(
+            task, "never", modality=modality, link=self.link, num_envs=1, num_ticks=num_ticks, seed=seed
+        )
         assert isinstance(quiet, Trace)
         self.quiet = quiet
+        self.num_ticks = num_ticks
         self.micro_turn_ms = task.micro_turn_ms
-        self.end_ms = num_ticks * task.tick_ms + task.horizon_ms
-        self.num_steps = -(-self.end_ms // self.micro_turn_ms)
+        self.num_steps = self.core.clock.num_steps
+        self.end_ms = self.core.clock.end_ms
+
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        """The environment's action space."""
+        return action_space(self.core)
+
+    @property
+    def observation_space(self) -> gym.spaces.Dict:
+        """The environment's observation space."""
+        return observation_space(self.core)
 
     def observations(self) -> Iterator[Observation]:
-        """Observation k = 0, 1, ... as the Gymnasium environment shows it, rendered when asked for."""
-        env = make_env(self.task, self.modality, link=self.link, num_ticks=self.num_steps)
-        try:
-            null = np.zeros_like(env.action_space.sample())
-            observation, _ = env.reset(seed=self.seed)
-            yield observation
-            for _ in range(self.num_steps):
-                observation, *_ = env.step(null)
-                yield observation
-        finally:
-            env.close()
+        """Observation k = 0, 1, ... as the environment shows it, rendered when asked for; without end."""
+        return stream(self.core, seed=self.seed)
 
     def newest_tick(self, step: int) -> int:
         """The newest tick that a packet in observation `step` or an earlier one was about; -1 before any."""
@@ -64,15 +78,15 @@ class World:
         seen = np.flatnonzero((delivered >= 0) & (delivered <= step * self.micro_turn_ms))
         return int(self.quiet.ticks["tick"][seen].max()) if seen.size else NO_TICK
 
-    def newest_question(self, time_ms: int) -> int:
-        """The tick of the newest question delivered by `time_ms` and still open; -1 where there is none."""
+    def open_question(self, seen_ms: int, answered_ms: int, answered: set[int]) -> int:
+        """The newest question seen by `seen_ms`, not in `answered` and within its deadline; -1 where there is none."""
         probes = self.task.probes
         if probes is None:
             return NO_TICK
-        asked = self.quiet.ticks["probe_ms"]
-        sent = self.quiet.ticks["onset_ms"] + probes.after_ms
-        is_open = (asked >= 0) & (asked <= time_ms) & (time_ms <= sent + probes.deadline_ms)
-        return int(self.quiet.ticks["tick"][is_open].max()) if is_open.any() else NO_TICK
+        ticks = self.quiet.ticks
+        deadline = ticks["onset_ms"] + probes.after_ms + probes.deadline_ms
+        is_open = (ticks["probe_ms"] >= 0) & (ticks["probe_ms"] <= seen_ms) & (answered_ms <= deadline)
+        return max((int(t) for t in ticks["tick"][is_open] if int(t) not in answered), default=NO_TICK)
 
 
 def parse_action(task: Task, space: gym.Space[Any], action: Any) -> Action:
@@ -126,7 +140,7 @@ class Episode:
             agent=self.agent,
             clock=self.clock,
             seed=world.seed,
-            duration_ms=world.num_ticks * world.task.tick_ms,
+            duration_ms=world.end_ms,
             version=__version__,
             notes=tuple(self.notes) if complete else (),
             extra=dict(self.extra) if complete else {},
@@ -138,7 +152,7 @@ class Episode:
         time_ms = max(self._last_ms, time_ms + world.link.uplink_ms)
         self._last_ms = time_ms
         if not isinstance(action.value, int):
-            self._book(time_ms, NO_TICK, action.value, ACT, compute_ms)
+            self._book(time_ms, world.newest_tick(step), action.value, ACT, compute_ms)
             return
         if action.value:
             tick = world.newest_tick(step)
@@ -147,10 +161,9 @@ class Episode:
                 tick = named if named >= 0 else NO_TICK
             self._book(time_ms, tick, action.value, ACT, compute_ms)
         if action.answer:
-            asked = world.newest_question(step * task.micro_turn_ms)
-            if asked not in self._answered and asked != NO_TICK:
-                self._answered.add(asked)
-                self._book(time_ms, asked, action.answer - 1, PROBE, compute_ms)
+            asked = world.open_question(step * task.micro_turn_ms, time_ms, self._answered)
+            self._answered.add(asked)
+            self._book(time_ms, asked, action.answer - 1, PROBE, compute_ms)
 
     def _book(self, time_ms: int, tick: int, value: Any, kind: int, compute_ms: int) -> None:
         self.responses.append((time_ms, tick, value, kind, compute_ms))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate.agents._action import Action
+from envrate.channels._codecs import AUDIO_RATE
 from envrate.live._episode import World
 from envrate.live._mailbox import Observation
 
@@ -68,9 +69,7 @@ def to_action(message: ActionMessage, world: World, newest_step: int) -> Action:
     if not 0 <= message.answer <= task.num_answers:
         raise ValueError(f"action.answer: expected 0 ... {task.num_answers}, got {message.answer}")
     if isinstance(message.value, list):
-        from envrate.envs import action_space
-
-        space = action_space(task)
+        space = world.action_space
         if space.shape != (len(message.value),) or not np.isfinite(message.value).all():
             raise ValueError(f"action.value: expected a member of {space}, got {message.value!r:.100}")
         return Action(tuple(message.value), None, message.answer)
@@ -81,10 +80,8 @@ def to_action(message: ActionMessage, world: World, newest_step: int) -> Action:
 
 def hello(world: World, encoding: str) -> dict[str, Any]:
     """The first message to a client: what it may know of the task, which is everything but the seed and the latent."""
-    from envrate.envs import observation_space
-
     task = world.task
-    signal = observation_space(task, world.modality)["signal"]
+    signal = world.observation_space["signal"]
     return {
         "type": "hello",
         "protocol": PROTOCOL,
@@ -97,7 +94,7 @@ def hello(world: World, encoding: str) -> dict[str, Any]:
         "ticks_nameable": task.ticks_nameable if task.reply == "named" else 0,
         "num_ticks": world.num_ticks,
         "duration_ms": world.end_ms,
-        "compute_ms": "declared times are kept, the clock decides",
+        "sample_rate": AUDIO_RATE if world.modality == "audio" else None,
     }
 
 

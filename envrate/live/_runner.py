@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from envrate import _checks
+from envrate import _checks, agents
 from envrate.agents._action import Action
 from envrate.channels import Link
 from envrate.live._episode import Episode, World, parse_action
@@ -32,8 +33,9 @@ def _batched(observation: Observation) -> Observation:
 class _Caller:
     """Calls an agent, sync or async, and reads what it returned: (action, state) or (action, state, compute_ms)."""
 
-    def __init__(self, world: World, agent: Agent, space: Any, compute_ms: int) -> None:
-        self.world, self.agent, self.space, self.compute_ms = world, agent, space, compute_ms
+    def __init__(self, world: World, agent: Agent, compute_ms: int) -> None:
+        self.world, self.agent, self.compute_ms = world, agent, compute_ms
+        self.space = world.action_space
         self.state = agent.init(1, world.seed) if hasattr(agent, "init") else None  # `init` is optional by contract
         self.is_async = inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(type(agent).__call__)
 
@@ -54,9 +56,33 @@ class _Caller:
         return self.read(await asyncio.to_thread(self.agent, _batched(observation), self.state))
 
 
+@dataclass(frozen=True)
+class _Compiled:
+    """A reference agent whose call is compiled: uncompiled, JAX takes tens of milliseconds for each."""
+
+    agent: Any
+    call: Agent
+
+    def init(self, num_envs: int, seed: int) -> Any:
+        return self.agent.init(num_envs, seed) if hasattr(self.agent, "init") else None
+
+    def __call__(self, observation: Observation, state: Any) -> Any:
+        return self.call(observation, state)
+
+
+def named(task: Task, agent: Agent | str) -> tuple[Agent, str]:
+    """The agent as it is called, and its name in traces."""
+    if not isinstance(agent, str):
+        return agent, str(getattr(agent, "name", None) or getattr(agent, "__name__", type(agent).__name__))
+    import jax
+
+    reference = agents.get(agent, task)
+    return _Compiled(reference, jax.jit(reference)), agent
+
+
 def run(
     task: Task,
-    agent: Agent,
+    agent: Agent | str,
     *,
     modality: str = "symbols",
     link: Link | dict[str, Any] | str | None = None,
@@ -71,8 +97,9 @@ def run(
 
     Args:
         task: the task.
-        agent: `(observation, state) -> (action, state)`, sync (runs in a worker thread) or async; observations have a
-            leading axis of 1. It may return a third item, the compute time in ms that a virtual run books.
+        agent: `(observation, state) -> (action, state)`, sync (runs in a worker thread) or async, or the name of a
+            reference agent; observations have a leading axis of 1. It may return a third item, the compute time in ms
+            that a virtual run books.
         modality: name of the renderer.
         link: the link, its dict or its name.
         clock: "wall": observations leave on schedule, an action counts when it arrives, steps that pass while the
@@ -93,13 +120,11 @@ def run(
     _checks.choice("clock", clock, ("wall", "virtual"))
     _checks.number("speed", speed, 0.0, 1e3, open_low=True)
     _checks.integer("compute_ms", compute_ms, 0, unit="ms")
-    from envrate.envs import action_space
-
     world = World(task, modality, link, num_ticks=num_ticks, seed=seed)
-    name = getattr(agent, "name", None) or type(agent).__name__
+    called, name = named(task, agent)
     kind = "wall" if clock == "wall" else "simulated"
-    episode = Episode(world, kind, str(name), None if out is None else Path(out))
-    caller = _Caller(world, agent, action_space(task), compute_ms)
+    episode = Episode(world, kind, name, None if out is None else Path(out))
+    caller = _Caller(world, called, compute_ms)
     if clock == "virtual":
         return _run_virtual(episode, caller)
     return asyncio.run(_run_wall(episode, caller, speed))
@@ -113,8 +138,7 @@ def _run_virtual(episode: Episode, caller: _Caller) -> Trace:
         now = step * world.micro_turn_ms
         episode.begin(now)
         action, compute_ms = caller.now(observation)
-        if now + compute_ms + world.link.uplink_ms <= world.end_ms:
-            episode.act(action, step=step, time_ms=now + compute_ms, compute_ms=compute_ms)
+        episode.act(action, step=step, time_ms=now + compute_ms, compute_ms=compute_ms)
     return episode.finish()
 
 

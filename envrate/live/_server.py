@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from envrate import _checks
 from envrate.channels import Link, as_link
+from envrate.envs._build import make_core
 from envrate.live import _messages as messages
 from envrate.live._episode import Episode, World
 from envrate.live._mailbox import Mailbox
@@ -118,6 +119,8 @@ class Server:
             from websockets.asyncio.server import serve as ws_serve
         except ImportError as error:
             raise ImportError("the server needs websockets: pip install 'envrate[live]'") from error
+        # A task or modality that cannot be served says so now, not to the first client.
+        make_core(self.task, self.modality, self.link, num_ticks=self.num_ticks, compute_ms=0)
         self._server = await ws_serve(
             self._serve_connection,
             self.host,

@@ -76,8 +76,7 @@ function unpack(buffer) {
 function playSound(payload) {
   // The server may not share a clock with the sound card: chunks are laid end to end, never before now.
   const samples = new Float32Array(payload);
-  const rate = Math.round((hello.shape[0] * 1000) / hello.task.micro_turn_ms);
-  const chunk = audio.createBuffer(1, samples.length, Math.max(8000, Math.min(rate, 96000)));
+  const chunk = audio.createBuffer(1, samples.length, hello.sample_rate);
   chunk.copyToChannel(samples, 0);
   const source = audio.createBufferSource();
   source.buffer = chunk;

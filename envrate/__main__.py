@@ -1,0 +1,5 @@
+"""`python -m envrate`."""
+
+from envrate.cli import main
+
+main()
