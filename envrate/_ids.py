@@ -15,9 +15,12 @@ TASKS = {
     "watch": "Watch",
     "hold": "Hold",
     "choice8": "Choice8",
+    "track": "Track",
+    "track3": "Track3",
+    "exceed": "Exceed",
 }
 #: Modality -> its name in an id.
-MODALITIES = {"symbols": "Symbols"}
+MODALITIES = {"symbols": "Symbols", "audio": "Audio", "video": "Video", "screen": "Screen"}
 
 #: Id -> (preset, modality). Every task in every modality.
 IDS: dict[str, tuple[str, str]] = {
@@ -25,6 +28,13 @@ IDS: dict[str, tuple[str, str]] = {
     for task, task_name in TASKS.items()
     for modality, name in MODALITIES.items()
 }
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Every (preset, modality) that has an id."""
+    return list(IDS.values())
+
+
 #: The module of Gymnasium that holds the registry.
 _REGISTRATION = "gymnasium.envs.registration"
 

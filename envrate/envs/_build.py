@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 from typing import Any
 
@@ -40,14 +39,15 @@ def task_and_modality(env: str | Task | dict[str, Any], modality: Any) -> tuple[
 
 
 @lru_cache(maxsize=64)
-def core(task: Task, renderer: Renderer, link: Link, num_ticks: int, compute_ms: int) -> Core:
+def core(
+    task: Task, renderer: Renderer, link: Link, num_ticks: int, compute_ms: int, max_steps: int | None = None
+) -> Core:
     """The core of these settings; the same object for the same settings, so that what it compiled is found again."""
-    return Core(task, renderer, link, num_ticks=num_ticks, compute_ms=compute_ms)
+    if hasattr(renderer, "for_link"):  # codec="auto" is settled by the bandwidth
+        renderer = renderer.for_link(task, link.bandwidth_bps)
+    return Core(task, renderer, link, num_ticks=num_ticks, compute_ms=compute_ms, max_steps=max_steps)
 
 
 def make_core(task: Any, modality: Any, link: Any, *, num_ticks: int, compute_ms: int) -> Core:
     """The core of what a user wrote."""
-    renderer = as_renderer(modality)
-    args = (as_task(task), renderer, as_link(link), num_ticks, compute_ms)
-    hashable = dataclasses.is_dataclass(renderer)
-    return core(*args) if hashable else Core(*args[:3], num_ticks=num_ticks, compute_ms=compute_ms)
+    return core(as_task(task), as_renderer(modality), as_link(link), num_ticks, compute_ms)

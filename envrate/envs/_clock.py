@@ -28,6 +28,7 @@ class Clock:
         num_ticks: ticks that are scored.
         frame_ms: length of a captured frame; None for an event renderer, whose packet n goes out at tick n's onset.
         probe_after_ms: from a tick's onset to the question about it.
+        max_steps: micro-turns of an episode; None is the fewest that score `num_ticks` ticks.
     """
 
     tick_ms: int
@@ -36,6 +37,7 @@ class Clock:
     num_ticks: int
     frame_ms: int | None
     probe_after_ms: int
+    max_steps: int | None = None
 
     def __post_init__(self) -> None:
         """Refuses a run that the clock cannot count."""
@@ -44,10 +46,14 @@ class Clock:
             raise ValueError(f"num_ticks: expected at most {longest} ticks of {self.tick_ms} ms, got {self.num_ticks}")
 
     @classmethod
-    def of(cls, task: Task, num_ticks: int, frame_ms: int | None) -> Clock:
-        """The clock of a task seen through frames of `frame_ms`."""
+    def of(cls, task: Task, num_ticks: int, frame_ms: int | None, max_steps: int | None = None) -> Clock:
+        """The clock of a task seen through frames of `frame_ms`; `max_steps`, where given, fixes the ticks scored."""
         if frame_ms is not None:
             _checks.integer("renderer.frame_ms", frame_ms, 1, task.micro_turn_ms, "ms, at most one micro-turn")
+        if max_steps is not None:
+            least = task.horizon_ms // task.micro_turn_ms + 1
+            _checks.integer("max_episode_steps", max_steps, least, unit="micro-turns, so that a tick can be scored")
+            num_ticks = (max_steps * task.micro_turn_ms - 1 - task.horizon_ms) // task.tick_ms + 1
         return cls(
             tick_ms=task.tick_ms,
             turn_ms=task.micro_turn_ms,
@@ -55,11 +61,14 @@ class Clock:
             num_ticks=_checks.integer("num_ticks", num_ticks, 1),
             frame_ms=frame_ms,
             probe_after_ms=0 if task.probes is None else task.probes.after_ms,
+            max_steps=max_steps,
         )
 
     @property
     def num_steps(self) -> int:
         """Micro-turns of an episode: the fewest that score `num_ticks` ticks, and then no more than those."""
+        if self.max_steps is not None:
+            return self.max_steps
         return ((self.num_ticks - 1) * self.tick_ms + self.horizon_ms) // self.turn_ms + 1
 
     @property

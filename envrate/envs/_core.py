@@ -70,15 +70,25 @@ class Core:
         link: the link; its age limit fixes how many packets are kept.
         num_ticks: ticks that an episode scores.
         compute_ms: the agent's own time, a constant.
+        max_steps: length of an episode in micro-turns; it then fixes `num_ticks`.
     """
 
-    def __init__(self, task: Task, renderer: Renderer, link: Link, *, num_ticks: int, compute_ms: int = 0) -> None:
+    def __init__(
+        self,
+        task: Task,
+        renderer: Renderer,
+        link: Link,
+        *,
+        num_ticks: int,
+        compute_ms: int = 0,
+        max_steps: int | None = None,
+    ) -> None:
         """Fixes every static size."""
         self.task = task
         self.renderer = renderer
         self.link = link
         self.compute_ms = _checks.integer("compute_ms", compute_ms, 0, 10**6, "ms")
-        self.clock = Clock.of(task, num_ticks, renderer.frame_ms(task))
+        self.clock = Clock.of(task, num_ticks, renderer.frame_ms(task), max_steps)
         self.signal = renderer.signal(task)
         self.window = _checks.integer("renderer.window", renderer.window(task), 1)
         self.age_ms = _kernel.max_age(link, task.horizon_ms)

@@ -70,9 +70,7 @@ def traced_action(core: Core, action: Any, num_envs: int) -> tuple[Any, Any]:
 
 def checked_action(core: Core, action: Any, num_envs: int) -> NDArray[Any]:
     """A NumPy action as the core takes it; raises ValueError where it lies outside the space."""
-    array = np.asarray(action)
-    _check_shape(core, array.shape, num_envs)
-    return _spaces.checked_values(core, array).T
+    return _spaces.checked_actions(core, action, num_envs)
 
 
 def _check_shape(core: Core, shape: tuple[int, ...], num_envs: int) -> None:

@@ -53,3 +53,19 @@ def checked_values(core: Core, array: NDArray[Any]) -> NDArray[Any]:
     if ((array < 0) | (array >= sizes)).any():
         raise ValueError(f"action: expected values within {action_space(core)}, got {array!r:.200}")
     return array.astype(np.int32)
+
+
+def checked_action(core: Core, action: Any) -> NDArray[Any]:
+    """One environment's action in the core's form."""
+    return checked_values(core, _shaped(np.asarray(action), action_shape(core)))
+
+
+def checked_actions(core: Core, actions: Any, num_envs: int) -> NDArray[Any]:
+    """A batch of actions in the core's form, the batch last."""
+    return checked_values(core, _shaped(np.asarray(actions), (num_envs, *action_shape(core)))).T
+
+
+def _shaped(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if array.shape != shape:
+        raise ValueError(f"action: expected shape {shape}, got {array.shape}")
+    return array
