@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envrate import _checks
-from envrate.latents import MarkovChain
+from envrate._responses import Threshold
+from envrate.latents import GaussianProcess, MarkovChain
 from envrate.task import Probes, Severity, Task
 
 
@@ -62,12 +63,54 @@ def _choice8() -> Task:
     )
 
 
+def _track() -> Task:
+    """Follow a value that wanders and returns (Ornstein-Uhlenbeck, 1 s), to a mean squared error of a quarter."""
+    return Task(
+        latent=GaussianProcess("ou", timescale_ms=1000.0),
+        response="track",
+        tick_ms=200,
+        micro_turn_ms=100,
+        tolerance=0.25,
+        name="track",
+    )
+
+
+def _track3() -> Task:
+    """Follow three smooth values that move together (Matern 3/2, 1.5 s), to half a unit of error in all."""
+    return Task(
+        latent=GaussianProcess(
+            "matern32",
+            timescale_ms=1500.0,
+            coregionalisation=((1.0, 0.6, 0.2), (0.6, 1.0, -0.3), (0.2, -0.3, 1.0)),
+        ),
+        response="track",
+        tick_ms=200,
+        micro_turn_ms=100,
+        tolerance=0.5,
+        name="track3",
+    )
+
+
+def _exceed() -> Task:
+    """Alert while a wandering value (Ornstein-Uhlenbeck, 2 s) is more than two standard deviations out."""
+    return Task(
+        latent=GaussianProcess("ou", timescale_ms=2000.0),
+        response=Threshold(edges=(-2.0, 2.0), symbols=(1, 0, 1)),
+        severity=Severity(miss=20.0, wrong=5.0, over=1.0),
+        reply="named",
+        name="exceed",
+    )
+
+
 PRESETS: dict[str, Callable[[], Task]] = {
     "alert": _alert,
     "alert-probed": _alert_probed,
     "watch": _watch,
     "hold": _hold,
     "choice8": _choice8,
+    "track": _track,
+    "track3": _track3,
+    "exceed": _exceed,
 }
 
 

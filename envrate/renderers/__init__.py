@@ -1,6 +1,9 @@
 """Renderers: how a latent is shown. Importing this package imports jax."""
 
+from envrate.renderers._audio import Audio
 from envrate.renderers._base import Renderer, SignalSpec
+from envrate.renderers._screen import Screen
 from envrate.renderers._symbols import Symbols
+from envrate.renderers._video import Video
 
-__all__ = ["Renderer", "SignalSpec", "Symbols"]
+__all__ = ["Audio", "Renderer", "Screen", "SignalSpec", "Symbols", "Video"]

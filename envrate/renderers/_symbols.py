@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envrate import _checks
 from envrate._spec import tagged
+from envrate.renderers import _timing
 from envrate.renderers._base import Array, PyTree, SignalSpec
 
 if TYPE_CHECKING:
     from envrate.task import Task
+
+#: What every output shows when a packet is a question; no Gaussian value comes near.
+PROBE_VALUE = 1e6
 
 
 @tagged("renderer", "symbols")
@@ -52,12 +57,9 @@ class Symbols:
         return self.shown
 
     def signal(self, task: Task) -> SignalSpec:
-        """One int32 token."""
-        if not hasattr(task.latent, "num_states"):
-            raise ValueError(
-                f"modality: symbols expected a latent with finitely many states, got {type(task.latent).__name__}; "
-                "use a stream modality"
-            )
+        """One int32 token; (d,) float32 values of a Gaussian latent, large numbers for a probe."""
+        if _timing.is_gaussian(task):
+            return SignalSpec(shape=(_timing.num_outputs(task),), dtype="float32", low=-PROBE_VALUE, high=PROBE_VALUE, empty=0)
         return SignalSpec(shape=(), dtype="int32", low=-1, high=task.latent.num_states, empty=-1)
 
     def init(self, task: Task, key: Array) -> PyTree:
@@ -65,10 +67,15 @@ class Symbols:
         return ()
 
     def capture(self, task: Task, state: PyTree, z0: Array, z1: Array, key: Array) -> tuple[PyTree, PyTree]:
-        """The token, in 8 bits where they suffice."""
+        """The token, in 8 bits where they suffice; a Gaussian latent's values."""
+        if _timing.is_gaussian(task):
+            return state, z1
+        z1 = z1["state"] if isinstance(z1, dict) else z1
         return state, z1.astype(jnp.int8 if task.latent.num_states <= 127 else jnp.int32)
 
     def render(self, task: Task, payload: PyTree, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
         """The token, or K for a probe."""
+        if _timing.is_gaussian(task):
+            return jnp.where(probe, np.float32(PROBE_VALUE), payload)
         token: Array = payload.astype(jnp.int32)
         return jax.lax.select(probe, jnp.full_like(token, task.latent.num_states), token)
