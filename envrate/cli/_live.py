@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from envrate.cli._app import app
+from envrate.cli._app import app, emit_json, only_json
 
 if TYPE_CHECKING:
     from envrate.live import Server
@@ -27,14 +27,18 @@ def _server(task: str, modality: str, link: str, ticks: int, port: int, out: Pat
     from envrate import tasks
     from envrate.live import Server
 
-    try:
-        described = json.loads(link) if link.lstrip().startswith("{") else link
-    except ValueError as error:
-        raise ValueError(f"link: expected a name or a JSON object: {error}") from None
     return Server(
-        tasks.get(task), modality=modality, link=described, num_ticks=ticks, port=port, out=out, seed=seed,
+        tasks.get(task), modality=modality, link=_link(link), num_ticks=ticks, port=port, out=out, seed=seed,
         on_trace=_say_trace,
     )  # fmt: skip
+
+
+def _link(text: str) -> Any:
+    """A link's name, or its dict from JSON."""
+    try:
+        return json.loads(text) if text.lstrip().startswith("{") else text
+    except ValueError as error:
+        raise ValueError(f"link: expected a name or a JSON object: {error}") from None
 
 
 def _say_trace(trace: Trace) -> None:
@@ -89,3 +93,48 @@ def play(
             webbrowser.open(address)
 
     run_server(_server(task, modality, link, ticks, port, out, seed), on_ready=ready)
+
+
+@app.command()
+def live(
+    task: str,
+    agent: Annotated[str, typer.Option(help="A reference agent by name.")] = "reactive",
+    model: Annotated[str | None, typer.Option(help="A model of an OpenAI-compatible endpoint plays instead.")] = None,
+    base_url: Annotated[str, typer.Option(help="The endpoint, up to and including /v1.")] = "http://127.0.0.1:8000/v1",
+    protocol: Annotated[str, typer.Option(help="sliding, cumulative or interleaved.")] = "sliding",
+    poll_every: Annotated[int, typer.Option(help="Micro-turns between polls of the model.")] = 1,
+    modality: Modality = "symbols",
+    link: LinkName = "ideal",
+    ticks: Ticks = 100,
+    clock: Annotated[str, typer.Option(help="wall, or virtual: as fast as possible.")] = "wall",
+    speed: Annotated[float, typer.Option(help="World seconds per second.")] = 1.0,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help="The trace, written as it happens.")] = Path("live.jsonl"),
+    replies: Annotated[Path | None, typer.Option(help="Keeps the model's replies; an interrupted run goes on.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Runs one agent in real time: the world never waits, and its own compute time counts."""
+    with only_json(as_json):
+        from envrate import live as real_time
+        from envrate import tasks
+        from envrate.agents import ChatAgent, Poller
+
+        chosen = tasks.get(task)
+        player: Any = agent
+        if model is not None:
+            poller = Poller(chosen, modality, protocol=protocol, poll_every=poll_every, log=replies)
+            player = ChatAgent(base_url, model, poller)
+        trace = real_time.run(
+            chosen, player, modality=modality, link=_link(link), clock=clock, speed=speed, num_ticks=ticks, seed=seed,
+            out=out,
+        )  # fmt: skip
+    extra = trace.header.extra
+    if as_json:
+        emit_json({"trace": str(out), "responses": len(trace.responses["tick"]), **extra, "notes": trace.header.notes})
+        return
+    counts = (
+        f"{len(trace)} ticks, {len(trace.responses['tick'])} responses, {extra.get('missed_steps', 0)} missed steps"
+    )
+    print(f"{out}: {counts}")
+    for note in trace.header.notes:
+        sys.stderr.write(f"{note}\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +49,15 @@ class World:
         """Simulates the episode's ticks and link once, without rendering anything."""
         self.task, self.modality, self.link, self.seed = task, modality, as_link(link), seed
         self.core = make_core(task, modality, self.link, num_ticks=num_ticks, compute_ms=0)
-        quiet = rollout(
-            task, "never", modality=modality, link=self.link, num_envs=1, num_ticks=num_ticks, seed=seed
-        )
+        quiet = rollout(task, "never", modality=modality, link=self.link, num_envs=1, num_ticks=num_ticks, seed=seed)
         assert isinstance(quiet, Trace)
         self.quiet = quiet
         self.num_ticks = num_ticks
         self.micro_turn_ms = task.micro_turn_ms
         self.num_steps = self.core.clock.num_steps
         self.end_ms = self.core.clock.end_ms
+        # What draws observations is compiled now, not when the clock runs.
+        self.first_observation = list(islice(self.observations(), 2))[0]
 
     @property
     def action_space(self) -> gym.Space[Any]:

@@ -53,7 +53,8 @@ def decode(message: str | bytes) -> Start | Leave | ActionMessage:
     if isinstance(message, bytes):
         raise ValueError("expected a JSON text, got a binary message")
     try:
-        return _DECODER.decode(message)
+        decoded: Start | Leave | ActionMessage = _DECODER.decode(message)
+        return decoded
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise ValueError(f"malformed message: {error}") from None
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from envrate import _checks, agents
@@ -30,6 +31,10 @@ def _batched(observation: Observation) -> Observation:
     return {name: np.asarray(value)[None] for name, value in observation.items()}
 
 
+async def _result_of(pending: Awaitable[Any]) -> Any:
+    return await pending
+
+
 class _Caller:
     """Calls an agent, sync or async, and reads what it returned: (action, state) or (action, state, compute_ms)."""
 
@@ -46,7 +51,7 @@ class _Caller:
     def now(self, observation: Observation) -> tuple[Action, int]:
         """Calls the agent to its end and returns its action and declared compute time."""
         returned = self.agent(_batched(observation), self.state)
-        return self.read(asyncio.run(returned) if inspect.isawaitable(returned) else returned)
+        return self.read(asyncio.run(_result_of(returned)) if inspect.isawaitable(returned) else returned)
 
     async def later(self, observation: Observation) -> tuple[Action, int]:
         """Awaits the agent; a sync one runs in a worker thread so that the clock goes on."""
@@ -67,15 +72,19 @@ class _Compiled:
         return self.agent.init(num_envs, seed) if hasattr(self.agent, "init") else None
 
     def __call__(self, observation: Observation, state: Any) -> Any:
-        return self.call(observation, state)
+        return jax.tree.map(np.asarray, self.call(observation, state))
+
+    def warm(self, observation: Observation) -> None:
+        """Compiles the call before the clock runs; the agent is pure, so this leaves no trace."""
+        state = self.init(1, 0)
+        for _ in range(2):
+            _, state = self(_batched(observation), state)
 
 
 def named(task: Task, agent: Agent | str) -> tuple[Agent, str]:
     """The agent as it is called, and its name in traces."""
     if not isinstance(agent, str):
         return agent, str(getattr(agent, "name", None) or getattr(agent, "__name__", type(agent).__name__))
-    import jax
-
     reference = agents.get(agent, task)
     return _Compiled(reference, jax.jit(reference)), agent
 
@@ -125,6 +134,8 @@ def run(
     kind = "wall" if clock == "wall" else "simulated"
     episode = Episode(world, kind, name, None if out is None else Path(out))
     caller = _Caller(world, called, compute_ms)
+    if isinstance(called, _Compiled):
+        called.warm(world.first_observation)
     if clock == "virtual":
         return _run_virtual(episode, caller)
     return asyncio.run(_run_wall(episode, caller, speed))
@@ -171,8 +182,7 @@ async def _run_wall(episode: Episode, caller: _Caller, speed: float) -> Trace:
             errors.append((loop.time() - due) * 1000.0)
             mailbox.put(step, observation)
             episode.begin(step * world.micro_turn_ms)
-            await asyncio.sleep(0)
-            observation = next(views)
+            observation = await asyncio.to_thread(next, views)
             if agent_task.done():
                 break
         await asyncio.sleep(max(0.0, start + world.end_ms / 1000.0 / speed - loop.time()))

@@ -269,7 +269,9 @@ def _start_server(tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
 def test_a_killed_server_leaves_a_readable_trace(tmp_path: Path) -> None:
     process, port = _start_server(tmp_path)
     client = Path(__file__).parents[2] / "examples" / "socket_client.py"
-    player = subprocess.Popen([sys.executable, str(client), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    player = subprocess.Popen(
+        [sys.executable, str(client), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     path = tmp_path / "episode-0000.jsonl"
     try:
         deadline = time.monotonic() + 60
