@@ -12,6 +12,7 @@ from envrate.rd._certificate import lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import is_toeplitz, kernel
 from envrate.rd._newton import newton, thin, warm_up
+from envrate.rd._sandwich import sandwich
 
 OK, NOT_CERTIFIED, NO_REPRODUCTION, BELOW_D_MIN = 0, 1, 2, 3
 
@@ -174,10 +175,8 @@ def solve(
     upper = np.inf
     best_s = s
     start = 1 if m <= SMALL else 0
-    for k in range(4):
-        method = k + start
-        if k + start > 3:
-            method = 0
+    certified = False
+    for method in range(1 if m <= SMALL else 0, 3):
         q[:] = 1.0 / m
         found = attempt(p, d, finite, toeplitz, goal, s, fixed, tol_nats, method, q, a)
         if not found >= 0.0:
@@ -192,7 +191,14 @@ def solve(
         if not upper - lower <= above - below or above - below <= tol_nats:
             lower, upper, reached, best_s = below, above, distance, found
         if above - below <= tol_nats:
+            certified = True
             break
+    if not certified and not fixed:
+        below, above, found = sandwich(p, d, finite, d_max * inverse, best, goal, tol_nats, a, q)
+        if above - below < upper - lower:
+            lower, upper, best_s = below, above, found
+            compact[:] = a
+            output[:] = q
     if compact is not channel:
         i = 0
         for x in range(num_letters):
