@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,3 +169,16 @@ def test_scoring_never_imports_jax(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "adapters.md"
+
+
+def test_the_template_in_the_documentation_works_and_conforms() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 2
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 55  # "in 50 lines", docstring aside
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(DOCS), "exec"), names)
+    names["test_quiz_conforms"]()

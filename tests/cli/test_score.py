@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "bench_adapters" / "tvbench")
 from tvbench_writers import evalscope, notebook, questions
 
 SAME = np.arange(90)
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -217,3 +218,19 @@ def test_the_command_never_imports_jax(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def _example(name: str, *arguments: object, cwd: Path) -> str:
+    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_examples_run(folder: Path, tmp_path: Path) -> None:
+    out = _example("score_vlm_run.py", folder / "better", folder / "worse", "--seconds", 5, cwd=tmp_path)
+    rate = bench_adapters.bits_per_item(bench_adapters.load(folder / "better"))
+    assert f"{rate.bits:.4f}" in out
+    out = _example("plot_frontier.py", folder / "better", folder / "worse", "-o", "both", cwd=tmp_path)
+    assert "written: both.pdf" in out
+    assert all((tmp_path / f"both.{ending}").stat().st_size > 1000 for ending in ("pdf", "png", "csv"))
