@@ -26,7 +26,7 @@ def frontier(
     path: str | os.PathLike[str] | None = None,
     *,
     reading: str | None = None,
-    ideal: Frontier | None = None,
+    ideal: Frontier | Sequence[tuple[float, float]] | None = None,
     gap_at_ms: float | None = None,
     labels: Sequence[str] | None = None,
     title: str | None = None,
@@ -37,7 +37,7 @@ def frontier(
         frontiers: one or more, each in a colour of its own.
         path: where to write the figure, as .png, .svg or .pdf; None only returns it.
         reading: "output-only" or "resolved"; None draws both, the resolved one dashed.
-        ideal: the frontier of an ideal observer on the same link, drawn in grey.
+        ideal: the frontier of an ideal observer on the same link, or its (latency in ms, bits/s) pairs; drawn in grey.
         gap_at_ms: the latency at which the gap of the first frontier is drawn; None takes the first latency with a
             throughput above 0 at which the system is not shown to keep up.
         labels: one per frontier; None takes the agents' names.
@@ -61,8 +61,7 @@ def frontier(
     axes = figure.add_subplot()
     _demand_lines(axes, frontiers)
     if ideal is not None:
-        which = "resolved" if ideal.has_resolved and reading == "resolved" else "output-only"
-        _steps(axes, ideal.reading(which), colour=GREY, style=(0, (1, 1.2)), label="ideal observer", band=False)
+        _ideal(axes, ideal, reading or "output-only", last=frontiers[0].latencies_ms[-1])
     for k, (one, name) in enumerate(zip(frontiers, names, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
         for which in ("output-only", "resolved"):
@@ -79,12 +78,20 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     """Writes a figure by the ending of `path`; the same figure gives the same bytes."""
     import matplotlib
 
-    target = Path(path)
-    if target.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"path: expected a name that ends in .png, .svg or .pdf, got {target.name!r}")
+    target = figure_path(path)
     metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix, {})
     with matplotlib.rc_context({"svg.hashsalt": "envrate", "svg.fonttype": "none"}):
         figure.savefig(target, dpi=200, metadata=metadata)
+    return target
+
+
+def figure_path(path: str | os.PathLike[str]) -> Path:
+    """The path, if a figure can be written there; raises ValueError naming the endings that it can have."""
+    target = Path(path)
+    if target.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"path: expected a name that ends in .png, .svg or .pdf, got {target.name!r}")
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"path: there is no folder {str(target.parent)!r}")
     return target
 
 
@@ -114,7 +121,7 @@ def _demand_lines(axes: Axes, frontiers: Sequence[Frontier]) -> None:
         )
 
 
-def _steps(axes: Axes, points: Sequence[Point], *, colour: str, style: Any, label: str, band: bool = True) -> None:
+def _steps(axes: Axes, points: Sequence[Point], *, colour: str, style: Any, label: str) -> None:
     """A frontier is constant between the latencies at which something arrives, so it is drawn in steps."""
     known = [p for p in points if math.isfinite(p.credited)]
     if not known:
@@ -122,9 +129,22 @@ def _steps(axes: Axes, points: Sequence[Point], *, colour: str, style: Any, labe
     x = [p.latency_ms for p in known]
     line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.6, "label": label, "zorder": 3}
     axes.plot(x, [p.credited for p in known], drawstyle="steps-post", **line)
-    if band:
-        low, high = [p.credited_low for p in known], [p.credited_high for p in known]
-        axes.fill_between(x, low, high, step="post", color=colour, alpha=0.22, linewidth=0, zorder=1)
+    low, high = [p.credited_low for p in known], [p.credited_high for p in known]
+    axes.fill_between(x, low, high, step="post", color=colour, alpha=0.22, linewidth=0, zorder=1)
+
+
+def _ideal(axes: Axes, ideal: Frontier | Sequence[tuple[float, float]], reading: str, last: float) -> None:
+    """The best that any decision rule makes of the link, dotted."""
+    if isinstance(ideal, Frontier):
+        pairs = [(float(p.latency_ms), p.credited) for p in ideal.reading(reading)]
+    else:
+        pairs = [(float(x), float(y)) for x, y in ideal]
+    known = [(x, y) for x, y in pairs if math.isfinite(y)]
+    if known:
+        x, y = zip(*known, (max(last, known[-1][0]), known[-1][1]), strict=True)
+        line: dict[str, Any] = {"color": GREY, "linestyle": (0, (1, 1.2)), "linewidth": 1.6}
+        line["label"] = f"ideal observer, {reading}"
+        axes.plot(x, y, drawstyle="steps-post", **line)
 
 
 def _gap(axes: Axes, one: Frontier, reading: str | None, at_ms: float | None) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from envrate import rd
 from envrate.scorers._profile import Profile, profile
+from envrate.scorers._severity import memory
 from envrate.task import Task
 from envrate.trace import Header
 
@@ -54,9 +55,7 @@ class CreditedRate:
             self._blocks = rd.MarkovProfile(task.latent.matrix, response, matrix, BLOCK_LETTERS)
             self.method = self._blocks.method
         else:
-            law = classes.pmf[classes.pmf > 0]
-            entropy = float(-(law * np.log2(law)).sum())  # merging only lessens the memory, so this one serves both
-            self._memory = max(0.0, entropy - task.demand(0.0).lower * task.tick_ms / 1000.0)
+            self._memory = memory(task)  # merging only lessens the memory, so this one serves both
             self.method = "one letter less the memory"
 
     def lower(self, frequencies: FloatArray) -> FloatArray:

@@ -26,25 +26,34 @@ def severity(classes: Profile, frequencies: FloatArray) -> FloatArray:
 def rate_equivalent(header: Header, stratum: int, achieved: FloatArray) -> FloatArray:
     """(L,) lower end of R(D) at each severity per tick, bits per letter; NaN where the severity is."""
     task = header.task
-    per_letter = 1.0 if task is None else task.tick_ms / 1000.0
     pmf = header.strata[stratum].pmf
 
     def at(level: float) -> float:
         if not np.isfinite(level):
             return float("nan")
         rounded = round(level, 12)
-        return _nominal(pmf, rounded) if task is None else _demand(task, rounded) * per_letter
+        return _nominal(pmf, rounded) if task is None else _of_task(task, rounded)
 
     return np.array([at(float(level)) for level in achieved])
 
 
 @lru_cache(maxsize=4096)
-def _demand(task: Task, level: float) -> float:
-    """Lower end of R(D) in bits/s. Short blocks for chains: one rate per latency is wanted, and the same each time."""
-    if task.is_memoryless or not hasattr(task.latent, "matrix"):
-        return task.demand(level).lower
-    found = rd.markov(task.latent.matrix, task.table, task.distortion, level, n_max=BLOCK_LETTERS, time_budget_s=3600.0)
-    return found.lower * 1000.0 / task.tick_ms
+def _of_task(task: Task, level: float) -> float:
+    """Lower end of R(D) in bits per letter. Short blocks for chains: one rate per latency, the same each time."""
+    if not task.is_memoryless and hasattr(task.latent, "matrix"):
+        chain = task.latent.matrix
+        found = rd.markov(chain, task.table, task.distortion, level, n_max=BLOCK_LETTERS, time_budget_s=3600.0)
+        return found.lower
+    one_letter = float(rd.blahut_arimoto(task.pmf, task.distortion, D=level).lower)
+    return max(0.0, one_letter - memory(task))
+
+
+def memory(task: Task) -> float:
+    """H(A) - h in bits per letter: what the past tells about a required symbol (after Shannon's lower bound)."""
+    if task.is_memoryless:
+        return 0.0
+    law = task.pmf[task.pmf > 0]
+    return max(0.0, float(-(law * np.log2(law)).sum()) - task.demand(0.0).lower * task.tick_ms / 1000.0)
 
 
 @lru_cache(maxsize=4096)
