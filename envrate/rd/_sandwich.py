@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from envrate.rd._certificate import lower_line, upper_point
 from envrate.rd._interior_point import interior_point
@@ -19,7 +18,6 @@ from envrate.rd._kernels import kernel
 MAX_TANGENTS = 80
 
 
-@njit(cache=True, error_model="numpy")
 def tangent(
     p: Any, d: Any, finite: Any, s: float, tol: float, q: Any, a: Any, channel: Any, output: Any
 ) -> tuple[float, float, float]:
@@ -51,7 +49,6 @@ def tangent(
     return best, rate, distortion
 
 
-@njit(cache=True, error_model="numpy")
 def sandwich(
     p: Any, d: Any, finite: Any, d_max: float, best: int, goal: float, tol: float, channel: Any, output: Any
 ) -> tuple[float, float, float]:
