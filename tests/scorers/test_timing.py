@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from envrate.rd import Bracket
+from envrate.scorers import frontier
 from envrate.scorers._timing import binary_rate, items, share_rate, stratum_rate, timing_rate
 from envrate.trace import Header, Stratum, Trace
 
@@ -244,3 +245,13 @@ def test_other_methods_and_alphabets_are_refused():
         stratum_rate(_trace(required, required, method="profile"), 0, LATENCIES)
     with pytest.raises(ValueError, match="symbols 0 and 1"):
         timing_rate(_trace(required, required, pmf=(0.5, 0.25, 0.25)), 0, LATENCIES)
+
+
+@pytest.mark.xfail(strict=True, reason="the frontier takes latencies for one where no outcome changes between them")
+def test_the_frontier_follows_windows_that_widen_while_no_outcome_changes():
+    # A response names its own slot, so that a tally of outcomes is the same at every latency; the windows are not.
+    required = _events(np.random.default_rng(1), 40, 120, 5)
+    scored = frontier(_trace(required, _shifted(required, 2)), resamples=100)
+    credited = [point.credited for point in scored.points if point.reading == "output-only"]
+    share = (120 - HORIZON) / 120
+    assert credited == pytest.approx([0.0, 0.0, share, share, share, share])

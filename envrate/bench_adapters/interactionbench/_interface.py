@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from envrate.bench_adapters._adapter import Recognition, ScoreTable
@@ -147,7 +148,10 @@ class InteractionBench:
             path, data=data, mcq_key=mcq_key, judge=judge, items=items, skip_missing=skip_missing
         )
         split, exact = _published.split_of(record["item_id"] for record in own.records)
-        return own.table(split if exact else None)
+        table = own.table(split)
+        if split is None or exact:
+            return table
+        return replace(table, notes=(*table.notes, f"taken for the split {split} by its number of items alone"))
 
     def published(self, split: str | None = None) -> ScoreTable:
         """Published runs by falling total; with `split`, only those on that set of items."""

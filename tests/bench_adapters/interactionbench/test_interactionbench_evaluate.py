@@ -224,7 +224,8 @@ def test_descriptions_are_scored_by_a_judges_own_method(root):
     result = ib.evaluate(synthetic.run(root, synthetic.answering(root)), root, judge=Both(), mcq_key=False)
     blocks = result.summary["by_family"]
     assert "accuracy" not in blocks.pop("negative")
-    assert {family: block["accuracy"] for family, block in blocks.items()} == {"A_retro_qa": 100.0, "B_trigger": 0.0, "C_segments": 100.0}
+    accuracy = {family: block["accuracy"] for family, block in blocks.items()}
+    assert accuracy == {"A_retro_qa": 100.0, "B_trigger": 0.0, "C_segments": 100.0}
 
 
 def test_the_gate_turns_wrong_content_away(root):

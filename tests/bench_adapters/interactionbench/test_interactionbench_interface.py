@@ -76,6 +76,14 @@ def test_scores_and_load_take_the_same_options(root, tmp_path):
         bench_adapters.load(path, data=root, frames=3)
 
 
+def test_the_split_is_matched(tmp_path):
+    root = synthetic.make(tmp_path, alerts=103, tracks=0, silent=0, questions=0, narrations=0)
+    path = synthetic.write(tmp_path / "preds.jsonl", synthetic.run(root, synthetic.answering(root)))
+    table = bench_adapters.scores(path)
+    assert table.split == "subset103" and "taken for the split subset103 by its number" in table.notes[-1]
+    assert len(ib.ADAPTER.published(table.split).rows) == 13
+
+
 def test_data_beside_the_run_is_found_and_else_asked_for(root, tmp_path):
     path = synthetic.write(tmp_path / "preds.jsonl", _lines(root))
     with pytest.raises(ValueError, match="data: not given, and no annotations/ beside the run"):
