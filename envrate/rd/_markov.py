@@ -70,23 +70,25 @@ def _problem(transition: ArrayLike, response: ArrayLike, distortion: ArrayLike, 
 
 
 @one_blas_thread
-def _solve_at(problem: _Problem, blocks: Blocks, condition: Condition, tol: float) -> tuple[float, float, float]:
-    """Certified bounds on the block problem's rate at the target, nats per letter, and the slope reached.
+def solve_at(
+    cost: FloatArray, d: float, blocks: Blocks, condition: Condition, tol: float
+) -> tuple[float, float, float]:
+    """Certified bounds on the block problem's rate at distortion d, nats per letter, and the slope reached.
 
     The slope is moved, at the current outcome law, to where the distortion is the target; the law is then solved
     anew. The lower bound is the line V/n - s D at the slope; the upper one is the information of the channel made of
     that law with the slope that meets D exactly. Both are off by second order in the slope's error.
     """
-    d, n = problem.target, blocks.n
-    finite = np.where(np.isinf(problem.cost), 0.0, problem.cost)
+    n = blocks.n
+    finite = np.where(np.isinf(cost), 0.0, cost)
     scale = float(finite.max())
     if d <= 0.0 or scale == 0.0:
-        channel = (problem.cost == 0.0).astype(float)
+        channel = (cost == 0.0).astype(float)
         q = blocks.product_output(channel / channel.sum(axis=1, keepdims=True), condition.laws)
         exact = blocks.solve(np.array([np.inf]), condition, q, tol=tol * n, iterations=200, effort=EFFORT)
         return exact.lower / n, exact.information / n, math.inf
     slope = max(0.1, math.log(max(2.0, scale / d))) / scale
-    start = np.exp(-slope * problem.cost)
+    start = np.exp(-slope * cost)
     q = blocks.product_output(start / start.sum(axis=1, keepdims=True), condition.laws)
     for _ in range(3):
         solution = blocks.solve(np.array([slope]), condition, q, tol=1e-2, iterations=STEPS, effort=0)
@@ -171,7 +173,7 @@ def block_rate(
     if _is_free(problem):
         return Bracket(0.0, 0.0, method="a constant outcome meets D")
     condition = unconditional(problem.source, problem.letters, n, math.nan)
-    lower, upper, _ = _solve_at(problem, Blocks(problem.cost[None], n), condition, tol * LN2)
+    lower, upper, _ = solve_at(problem.cost, problem.target, Blocks(problem.cost[None], n), condition, tol * LN2)
     upper = min(upper / LN2, entropy(condition.laws) / n)
     return Bracket(float(min(lower / LN2, upper)), float(upper), method=f"blocks of {n}")
 
@@ -277,14 +279,14 @@ def _ends(problem: _Problem, n: int, rate: float, tol: float) -> list[tuple[floa
     """(lower, upper, name) in bits per letter from blocks of n."""
     blocks = Blocks(problem.cost[None], n)
     source, letters = problem.source, problem.letters
-    low, high, slope = _solve_at(problem, blocks, unconditional(source, letters, n, rate), tol)
+    low, high, slope = solve_at(problem.cost, problem.target, blocks, unconditional(source, letters, n, rate), tol)
     conditions = [given_letters(source, letters, n, rate, MAX_CASES)]
     memory = unconditional(source, letters, n, rate).memory
     out = [(low / LN2 - memory, high / LN2, "Shannon" if n == 1 else f"R_{n}")]
     if conditions[0].memory > 1e-9 and source.num_states <= 2 * MAX_CASES:
         conditions.append(given_state(source, letters, n))
     for condition in conditions:
-        low, _, _ = _solve_at(problem, blocks, condition, tol)
+        low, _, _ = solve_at(problem.cost, problem.target, blocks, condition, tol)
         out.append((low / LN2 - condition.memory, math.inf, condition.name))
     if math.isfinite(slope):
         out.append((-math.inf, _past_outcome_end(problem, blocks, slope, 10 * tol), "channel with past outcome"))

@@ -14,7 +14,7 @@ from envrate import rd
 from envrate.rd._blocks import Blocks
 from envrate.rd._chain import function_of_chain
 from envrate.rd._contexts import given_letters, unconditional
-from envrate.rd._markov import _problem, _solve_at
+from envrate.rd._markov import _problem, solve_at
 from envrate.rd._markov_upper import PastOutcome
 
 HAMMING = 1.0 - np.eye(2)
@@ -48,7 +48,7 @@ def test_conditional_bounds_meet_the_oracle(rows):
         p, n = float(row["p"]), row["n"]
         problem = _problem(sticky(p), [0, 1], HAMMING, float(row["D"]))
         condition = given_letters(problem.source, problem.letters, n, h(p), 8)
-        low, high, _ = _solve_at(problem, Blocks(problem.cost[None], n), condition, 1e-9)
+        low, high, _ = solve_at(problem.cost, problem.target, Blocks(problem.cost[None], n), condition, 1e-9)
         gray = float(row["gray_conditional_lower=R_{X^n|X0}/n"])
         assert condition.memory < 1e-12
         assert low / math.log(2) >= gray - 2e-9, row
@@ -82,7 +82,7 @@ def test_shannon_bound_is_tight_below_the_critical_distortion_without_the_closed
     p, D = 0.25, 0.02
     problem = _problem(sticky(p), [0, 1], HAMMING, D)
     condition = unconditional(problem.source, problem.letters, 6, h(p))
-    low, _, _ = _solve_at(problem, Blocks(problem.cost[None], 6), condition, 1e-10)
+    low, _, _ = solve_at(problem.cost, problem.target, Blocks(problem.cost[None], 6), condition, 1e-10)
     assert low / math.log(2) - condition.memory == pytest.approx(h(p) - h(D), abs=1e-9)
 
 
