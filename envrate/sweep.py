@@ -72,7 +72,7 @@ def run_job(spec: Spec) -> dict[str, Any]:
     from envrate.envs import rollout
 
     task = _task(spec)
-    agent = agents.get(spec["agent"], task, modality=spec["modality"])
+    agent = agents.get(spec["agent"], task)
     trace = rollout(
         task,
         agent,

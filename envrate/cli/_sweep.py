@@ -128,7 +128,6 @@ def reference_list(as_json: AsJson = False) -> None:
         return
     for entry in entries:
         spec, last = entry["spec"], entry["points"][-1]
+        what = " ".join(str(spec[key]) for key in ("task", "modality", "link", "agent"))
         rate = "none" if last["credited"] is None else f"{last['credited']:.4f}"
-        print(
-            f"{spec['task']} {spec['modality']} {spec['link']} {spec['agent']}: {rate} of {entry['demand']['upper']:.4f}"
-        )
+        print(f"{what}: {rate} of {entry['demand']['upper']:.4f} bits/s")
