@@ -40,14 +40,20 @@ def task_and_modality(env: str | Task | dict[str, Any], modality: Any) -> tuple[
 
 @lru_cache(maxsize=64)
 def core(
-    task: Task, renderer: Renderer, link: Link, num_ticks: int, compute_ms: int, max_steps: int | None = None
+    task: Task,
+    renderer: Renderer,
+    link: Link,
+    num_ticks: int,
+    compute_ms: int,
+    max_steps: int | None = None,
+    keep: bool = False,
 ) -> Core:
     """The core of these settings; the same object for the same settings, so that what it compiled is found again."""
     if hasattr(renderer, "for_link"):  # codec="auto" is settled by the bandwidth
         renderer = renderer.for_link(task, link.bandwidth_bps)
-    return Core(task, renderer, link, num_ticks=num_ticks, compute_ms=compute_ms, max_steps=max_steps)
+    return Core(task, renderer, link, num_ticks=num_ticks, compute_ms=compute_ms, max_steps=max_steps, keep=keep)
 
 
-def make_core(task: Any, modality: Any, link: Any, *, num_ticks: int, compute_ms: int) -> Core:
+def make_core(task: Any, modality: Any, link: Any, *, num_ticks: int, compute_ms: int, keep: bool = False) -> Core:
     """The core of what a user wrote."""
-    return core(as_task(task), as_renderer(modality), as_link(link), num_ticks, compute_ms)
+    return core(as_task(task), as_renderer(modality), as_link(link), num_ticks, compute_ms, keep=keep)

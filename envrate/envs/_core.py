@@ -38,13 +38,13 @@ class State(NamedTuple):
     z: Any  # the latent's values at the newest three ticks, newest first
     pending: Pending  # ticks that can still be answered
     transit: Transit  # packets that can still arrive
-    held: Any  # (W, ..., *batch) the last picture, where the renderer holds; else ()
+    held: Any  # the last picture in the signal's form, where the renderer holds; else ()
 
 
 class Observation(NamedTuple):
     """What the agent sees. Shapes as inside the core; faces move the batch to the front."""
 
-    signal: Any  # (W, ..., *batch)
+    signal: Any  # (W, ..., *batch), or `BatchFirst` where it is large
     age_ms: Any  # (W, *batch) int32, -1 in empty slots
     fresh: Any  # (*batch) int32, packets that arrived since the last observation
 
@@ -71,6 +71,7 @@ class Core:
         num_ticks: ticks that an episode scores.
         compute_ms: the agent's own time, a constant.
         max_steps: length of an episode in micro-turns; it then fixes `num_ticks`.
+        keep: whether arrivals are kept until the ticks that they are about are settled.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Core:
         num_ticks: int,
         compute_ms: int = 0,
         max_steps: int | None = None,
+        keep: bool = False,
     ) -> None:
         """Fixes every static size."""
         self.task = task
@@ -92,6 +94,7 @@ class Core:
         self.signal = renderer.signal(task)
         self.window = _checks.integer("renderer.window", renderer.window(task), 1)
         self.age_ms = _kernel.max_age(link, task.horizon_ms)
+        self._keep = keep
         self.params = self.link_params(link)
         self.drops_oldest = bool(self.params.oldest)
         self.sampler = _kernels.kernel(task.latent, task.tick_ms)
@@ -104,7 +107,15 @@ class Core:
     @cached_property
     def slots(self) -> int:
         """Packets of the signal that are kept."""
-        return self.clock.slots(self.age_ms, self.clock.packet_ms)
+        age_ms = max(self.age_ms, self.settle_ms + self.clock.turn_ms) if self._keep else self.age_ms
+        return self.clock.slots(age_ms, self.clock.packet_ms)
+
+    @property
+    def settle_ms(self) -> int:
+        """From a tick's onset until its outcome at every latency, and its probe's, can no longer change."""
+        probes = self.task.probes
+        settled = self.clock.horizon_ms
+        return settled if probes is None else max(settled, probes.after_ms + max(probes.deadline_ms, self.age_ms))
 
     @cached_property
     def probe_slots(self) -> int:
@@ -137,7 +148,9 @@ class Core:
         transit, window, fresh = _packets.arrivals(self, transit, jnp.int32(-1), step, step, batch)
         held: PyTree = ()
         if self.signal.holds:
-            held = jnp.full((self.window, *self.signal.shape, *batch), self.signal.empty, self.signal.dtype)
+            shape = (self.window, *self.signal.shape)
+            shape = (*shape, *batch) if _packets.is_small(self) else (*batch, *shape)
+            held = jnp.full(shape, self.signal.empty, self.signal.dtype)
         signal, held = _packets.shown(self, stamps, window, fresh, held, batch)
         state = State(step, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
         return state, Observation(signal, window.age_ms, fresh)

@@ -26,6 +26,8 @@ TO_ASK = _kernel.NEVER + 1
 LONGEST_MS = 2**29
 #: Signals of at most this many numbers are rendered without asking first whether anything arrived.
 SMALL_SIGNAL = 8
+#: Environments whose larger signals are drawn together.
+BLOCK_ENVS = 128
 
 
 class Stamps(NamedTuple):
@@ -48,6 +50,22 @@ class Transit(NamedTuple):
     payload: Any  # (S, ..., *batch)
     queue: Any  # what a link that drops its oldest packet needs to know of those that wait; else ()
     probe_arrival: Any  # (P, *batch) int32; () without probes
+
+
+class BatchFirst(NamedTuple):
+    """A large signal whose first axis is the batch: each picture lies in one piece."""
+
+    value: Any  # (B, W, ...)
+
+
+def batch_first(leaf: Any, xp: Any) -> Any:
+    """A leaf of an observation with the batch as its first axis; `xp` is numpy or jax.numpy."""
+    return xp.asarray(leaf.value) if isinstance(leaf, BatchFirst) else xp.moveaxis(xp.asarray(leaf), -1, 0)
+
+
+def is_small(core: Core) -> bool:
+    """Whether the signal is small enough to be kept with the batch as its last axis."""
+    return int(np.prod(core.signal.shape)) * core.window <= SMALL_SIGNAL
 
 
 class Window(NamedTuple):
@@ -322,39 +340,70 @@ def arrivals(
 def shown(
     core: Core, stamps: Stamps, window: Window, fresh: Any, held: PyTree, batch: tuple[int, ...]
 ) -> tuple[Any, PyTree]:
-    """The rendered window, (W, ..., *batch), and the picture to hold."""
+    """The rendered window and the picture to hold: (W, ..., *batch), or `BatchFirst` where the signal is large."""
     spec = core.signal
     empty = jnp.asarray(spec.empty, spec.dtype)
-    shape = (core.window, *spec.shape, *batch)
 
-    def drawn() -> Any:
-        keys = tuple(jnp.broadcast_to(word, window.packet.shape) for word in stamps.key)
-        own = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER)
-        if core.task.probes is not None:
-            asked = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER_PROBE)
-            own = tuple(jnp.where(window.probe, a, b) for a, b in zip(asked, own, strict=True))
-        end_ms = jnp.where(
-            window.probe,
-            window.packet * core.clock.tick_ms + core.clock.probe_after_ms,
-            window.packet * core.clock.packet_ms,
-        )
-        lasting = _counters.as_key(stamps.bits(0, Stream.EPISODE))
+    keys = tuple(jnp.broadcast_to(word, window.packet.shape) for word in stamps.key)
+    own = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER)
+    if core.task.probes is not None:
+        asked = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER_PROBE)
+        own = tuple(jnp.where(window.probe, a, b) for a, b in zip(asked, own, strict=True))
+    end_ms = jnp.where(
+        window.probe,
+        window.packet * core.clock.tick_ms + core.clock.probe_after_ms,
+        window.packet * core.clock.packet_ms,
+    )
+    lasting = _counters.as_key(stamps.bits(0, Stream.EPISODE))
 
-        def one(payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
-            return core.renderer.render(core.task, payload, end, probe, episode_key, key)
+    def one(there: Any, payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
+        picture = core.renderer.render(core.task, payload, end, probe, episode_key, key).astype(spec.dtype)
+        return jnp.where(there, picture, empty)
 
-        def all_of_one(payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
-            return jax.vmap(one, in_axes=(0, 0, 0, None, 0))(payload, end, probe, episode_key, key)
+    there = window.packet >= 0
+    packets = (there, window.payload, end_ms, window.probe, _counters.as_key(own))
+    if is_small(core):
 
-        picture = _rings.over_batch(all_of_one, batch)(window.payload, end_ms, window.probe, lasting, _counters.as_key(own))
-        there = (window.packet >= 0).reshape(core.window, *(1,) * len(spec.shape), *batch)
-        return jnp.where(there, picture.astype(spec.dtype), empty)
+        def all_of_one(there: Any, payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
+            return jax.vmap(one, in_axes=(0, 0, 0, 0, None, 0))(there, payload, end, probe, episode_key, key)
 
-    if int(np.prod(spec.shape)) * core.window <= SMALL_SIGNAL:
-        signal = drawn()
+        arguments = (*packets[:4], lasting, packets[4])
+        signal = _rings.over_batch(all_of_one, batch)(*arguments)
     else:
-        signal = jax.lax.cond((fresh > 0).any(), drawn, lambda: jnp.full(shape, empty))
+        signal = _pictures(one, packets, lasting, jnp.full(spec.shape, empty), batch)
+        if spec.holds:
+            signal = jnp.where((fresh > 0).reshape(*batch, 1, *(1,) * len(spec.shape)), signal, held)
+        return (BatchFirst(signal) if batch else signal), (signal if spec.holds else ())
     if not spec.holds:
         return signal, ()
     kept = jnp.where((fresh > 0).reshape(1, *(1,) * len(spec.shape), *batch), signal, held)
     return kept, kept
+
+
+def _pictures(one: Any, packets: Any, lasting: Any, empty: Any, batch: tuple[int, ...]) -> Any:
+    """(*batch, W, ...) large signals, slot by slot and some environments at a time, skipping those where none arrived.
+
+    Pixels are drawn with the environment as the first axis: with it last, neighbours in memory would come from
+    different pictures. Blocks of environments keep what is half drawn small.
+    """
+
+    def drawn(block: Any) -> Any:
+        render = one
+        for _ in batch:
+            render = jax.vmap(render)
+        shape = (*block[0].shape, *empty.shape)
+        return jax.lax.cond(block[0].any(), lambda: render(*block), lambda: jnp.broadcast_to(empty, shape))
+
+    def slot(packet: Any) -> Any:
+        first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0) if batch else leaf, (*packet[:4], lasting, packet[4]))
+        if not batch or batch[0] <= BLOCK_ENVS:
+            return drawn(first)
+        whole = batch[0] // BLOCK_ENVS * BLOCK_ENVS
+        cut = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, BLOCK_ENVS, *leaf.shape[1:]), first)
+        done = jax.lax.map(drawn, cut).reshape(whole, *empty.shape)
+        if whole == batch[0]:
+            return done
+        return jnp.concatenate([done, drawn(jax.tree.map(lambda leaf: leaf[whole:], first))])
+
+    rendered = jax.lax.map(slot, packets)
+    return jnp.moveaxis(rendered, 1, 0) if batch else rendered

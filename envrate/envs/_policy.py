@@ -10,6 +10,7 @@ import numpy as np
 
 from envrate.envs import _spaces
 from envrate.envs._core import Core, Observation
+from envrate.envs._packets import batch_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def start(agent: Any, num_envs: int, seed: int) -> Any:
 
 def observation(obs: Observation) -> dict[str, Any]:
     """The observation as a dict, with the batch as the leading axis."""
-    return {name: jnp.moveaxis(jnp.asarray(value), -1, 0) for name, value in obs._asdict().items()}
+    return {name: batch_first(value, jnp) for name, value in obs._asdict().items()}
 
 
 def traced_action(core: Core, action: Any, num_envs: int) -> tuple[Any, Any]:

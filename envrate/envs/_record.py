@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from envrate._spec import to_dict
 from envrate.channels import Link, _kernel
 from envrate.channels._kernel import DROPPED_FULL, DROPPED_LATE, LOST, NOT_SENT
 from envrate.envs._packets import TO_ASK
@@ -183,39 +184,36 @@ def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def trace(
+def header(
     core: Core,
-    parts: list[tuple[dict[str, Array], ...]],
+    fates: dict[str, int],
     *,
     link: Link,
     modality: str,
     agent: str,
     seed: int | None,
     duration_ms: int,
-) -> Trace:
-    """A Trace of the tables of one or more episodes."""
-    from envrate._spec import to_dict
-
-    fates = {
-        name: int(sum(int(part[2][name]) for part in parts)) for name in ("sent", "lost", "dropped_full", "dropped_late")
+) -> Header:
+    """What a trace says about itself; `fates` counts packets of the signal by what became of them."""
+    said = {
+        "lost": "were lost",
+        "dropped_full": "met a full buffer",
+        "dropped_late": "would have come later than max_age_ms and were dropped",
     }
-    notes = tuple(
-        f"{fates[name]} of {fates['sent']} packets {said}"
-        for name, said in (
-            ("lost", "were lost"),
-            ("dropped_full", "met a full buffer"),
-            ("dropped_late", "would have come later than max_age_ms and were dropped"),
-        )
-        if fates[name]
-    )
-    header = Header.for_task(
+    return Header.for_task(
         core.task,
         modality=modality,
         link=to_dict(link),
         agent=agent,
         seed=seed,
         duration_ms=duration_ms,
-        notes=notes,
-        extra={"packets": fates},
+        notes=tuple(f"{fates[n]} of {fates['sent']} packets {words}" for n, words in said.items() if fates.get(n)),
+        extra={"packets": fates} if fates else {},
     )
-    return Trace(header, joined([part[0] for part in parts]), joined([part[1] for part in parts]))
+
+
+def trace(core: Core, parts: list[tuple[dict[str, Array], ...]], **about: Any) -> Trace:
+    """A Trace of the tables of one or more episodes; `about` as in `header`."""
+    names = ("sent", "lost", "dropped_full", "dropped_late")
+    fates = {name: sum(int(part[2][name]) for part in parts) for name in names}
+    return Trace(header(core, fates, **about), joined([part[0] for part in parts]), joined([part[1] for part in parts]))

@@ -14,6 +14,7 @@ import numpy as np
 from envrate import _checks, _counters
 from envrate.envs import _build, _policy, _record
 from envrate.envs._core import Core, Record, State
+from envrate.envs._counts import Counter, Counts
 from envrate.scorers import Tally
 from envrate.task import Task
 from envrate.trace import MAX_BYTES, RESPONSE_COLUMNS, TICK_COLUMNS, Trace
@@ -21,6 +22,8 @@ from envrate.trace import MAX_BYTES, RESPONSE_COLUMNS, TICK_COLUMNS, Trace
 PyTree = Any
 #: Records of one chunk take at most this much.
 CHUNK_BYTES = 64 * 1024**2
+#: Parts of a run that only counts, between which its progress is told.
+PARTS = 20
 
 
 class Carry(NamedTuple):
@@ -69,7 +72,9 @@ def rollout(
     """
     task, modality = _build.task_and_modality(env, modality)
     return simulate(
-        _build.make_core(task, modality, link, num_ticks=num_ticks, compute_ms=compute_ms),
+        _build.make_core(
+            task, modality, link, num_ticks=num_ticks, compute_ms=compute_ms, keep=record == "counts"
+        ),
         agent,
         num_envs=num_envs,
         seed=seed,
@@ -96,39 +101,71 @@ def simulate(
         from envrate import agents
 
         agent = agents.get(agent, core.task)
-    if record == "counts":
-        raise NotImplementedError
-    _check_size(core, num_envs)
     key = tuple(jnp.asarray(word) for word in _counters.keys(seed, num_envs))
     state, obs = _initial(core)(key)
     carry = Carry(state, obs, _policy.start(agent, num_envs, seed), jnp.zeros(num_envs, bool))
+    about = {
+        "link": core.link,
+        "modality": core.renderer.kind,
+        "agent": _policy.name_of(agent),
+        "seed": seed,
+        "duration_ms": num_envs * core.clock.end_ms,
+    }
+    if record == "counts":
+        return _count(core, agent, carry, num_envs, jit, progress, about)
+    _check_size(core, num_envs)
     length, chunks = _chunks(core, num_envs) if jit else (core.clock.num_steps, 1)
     first_z = jax.tree.map(np.asarray, state.z[0])
     run = _scan(core, agent, num_envs, length) if jit else _loop(core, agent, num_envs, length)
     records = []
     for i in range(chunks):
         carry, rows = run(carry)
-        if np.asarray(carry.outside).any():
-            raise ValueError(
-                f"action: environment {int(np.argmax(carry.outside))} got one outside the space; expected sizes "
-                f"{core.action_sizes or 'finite numbers'}"
-            )
+        _check_inside(core, carry)
         records.append(jax.tree.map(np.asarray, rows))
         progress((i + 1) / chunks)
     num_steps = core.clock.num_steps
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:num_steps], *records)
     transit = jax.tree.map(np.asarray, (carry.state.transit.arrival, carry.state.transit.probe_arrival))
     steps = _record.Steps(*joined, first_z, *transit)
-    part = _record.tables(core, steps, uplink_ms=core.link.uplink_ms)
-    return _record.trace(
-        core,
-        [part],
-        link=core.link,
-        modality=core.renderer.kind,
-        agent=_policy.name_of(agent),
-        seed=seed,
-        duration_ms=num_envs * core.clock.end_ms,
-    )
+    return _record.trace(core, [_record.tables(core, steps, uplink_ms=core.link.uplink_ms)], **about)
+
+
+def _count(
+    core: Core,
+    agent: Any,
+    carry: Carry,
+    num_envs: int,
+    jit: bool,
+    progress: Callable[[float], None],
+    about: dict[str, Any],
+) -> Tally:
+    """The run with record="counts"."""
+    if core.task.is_tracking:
+        raise ValueError("record: 'counts' expected symbols, this task tracks real values; use record='trace'")
+    if not jit:
+        raise ValueError("jit: record='counts' expected a compiled agent; use record='trace' with jit=False")
+    counter = Counter(core, num_envs)
+    run = _counting(core, agent, num_envs)
+    counts, done, total = counter.start(carry.state), 0, core.clock.num_steps
+    part = max(1, -(-total // PARTS))
+    while done < total:
+        part = min(part, total - done)
+        carry, counts = run(carry, counts, part)
+        done += part
+        _check_inside(core, carry)
+        progress(done / total)
+    counts = jax.jit(counter.flush)(counts, carry.state)
+    header = _record.header(core, {}, **about)
+    return counter.tally(counts, header)
+
+
+def _check_inside(core: Core, carry: Carry) -> None:
+    outside = np.asarray(carry.outside)
+    if outside.any():
+        raise ValueError(
+            f"action: environment {int(np.argmax(outside))} got one outside the space; expected sizes "
+            f"{core.action_sizes or 'finite numbers'}"
+        )
 
 
 def _check_size(core: Core, num_envs: int) -> None:
@@ -162,25 +199,41 @@ def _small(core: Core, record: Record) -> Record:
     return record._replace(value=record.value.astype(jnp.int8))
 
 
+def _is_value(agent: Any) -> bool:
+    """Whether the agent is a frozen dataclass, whose compiled run can be found again; others may change inside."""
+    return dataclasses.is_dataclass(agent) and getattr(type(agent), "__dataclass_params__").frozen
+
+
 def _scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    """The compiled scan of a chunk. Only agents that are frozen dataclasses are looked up by value: others may change."""
-    frozen = dataclasses.is_dataclass(agent) and agent.__hash__ is not None
-    return _cached_scan(core, agent, num_envs, length) if frozen else _new_scan(core, agent, num_envs, length)
+    """The compiled scan of a chunk."""
+    make = _cached_scan if _is_value(agent) else _new_scan
+    return make(core, agent, num_envs, length)
 
 
-def _new_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
+def _turn(core: Core, agent: Any, num_envs: int) -> Callable[[Carry], tuple[Carry, Record]]:
+    """One action and one step of the world, traced."""
     call = _policy.as_callable(agent)
     if not callable(agent):
         raise ValueError("agent: an object with `predict` is not compiled; pass jit=False")
 
-    def body(carry: Carry, _: None) -> tuple[Carry, Record]:
+    def turn(carry: Carry) -> tuple[Carry, Record]:
         try:
             action, agent_state = call(_policy.observation(carry.observation), carry.agent)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise ValueError(f"agent: JAX could not trace it, pass jit=False ({str(error).splitlines()[0]})") from error
         inner, outside = _policy.traced_action(core, action, num_envs)
         state, observation, _, record = core.step(core.params, carry.state, inner)
-        return Carry(state, observation, agent_state, carry.outside | outside), _small(core, record)
+        return Carry(state, observation, agent_state, carry.outside | outside), record
+
+    return turn
+
+
+def _new_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
+    turn = _turn(core, agent, num_envs)
+
+    def body(carry: Carry, _: None) -> tuple[Carry, Record]:
+        carry, record = turn(carry)
+        return carry, _small(core, record)
 
     return jax.jit(lambda carry: jax.lax.scan(body, carry, None, length=length))
 
@@ -188,6 +241,27 @@ def _new_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[C
 @lru_cache(maxsize=32)
 def _cached_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
     return _new_scan(core, agent, num_envs, length)
+
+
+def _counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
+    """The compiled run of any number of steps that keeps counts only."""
+    make = _cached_counting if _is_value(agent) else _new_counting
+    return make(core, agent, num_envs)
+
+
+def _new_counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
+    turn, counter = _turn(core, agent, num_envs), Counter(core, num_envs)
+
+    def body(_: Any, both: tuple[Carry, Counts]) -> tuple[Carry, Counts]:
+        carry, record = turn(both[0])
+        return carry, counter.step(both[1], core.params.uplink_ms, carry.state, record)
+
+    return jax.jit(lambda carry, counts, n: jax.lax.fori_loop(0, n, body, (carry, counts)))
+
+
+@lru_cache(maxsize=32)
+def _cached_counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
+    return _new_counting(core, agent, num_envs)
 
 
 @lru_cache(maxsize=32)

@@ -19,6 +19,8 @@ from envrate.channels import _kernel
 from envrate.envs._core import Core, Observation, Record
 
 Array = NDArray[Any]
+#: Leaves of more numbers per environment are returned as they are.
+LARGE = 64
 
 
 class Packed(NamedTuple):
@@ -52,7 +54,7 @@ def pack(tree: Any, batch: tuple[int, ...]) -> Packed:
     """Lays the leaves of a tree into a `Packed`; traced."""
     groups: dict[str, list[Any]] = {"whole": [], "real": [], "other": []}
     for leaf in jax.tree.leaves(tree):
-        kind = _kind(leaf)
+        kind = _kind(leaf, batch)
         rows = leaf if kind == "other" else leaf.reshape(-1, *batch)
         groups[kind].append(rows.astype(jnp.int32) if kind == "whole" else rows)
     whole = jnp.concatenate(groups["whole"]) if groups["whole"] else jnp.zeros((0, *batch), jnp.int32)
@@ -66,7 +68,7 @@ def layout(tree: Any, batch: tuple[int, ...]) -> Layout:
     next_row = {"whole": 0, "real": 0, "other": 0}
     places = []
     for leaf in leaves:
-        kind, shape = _kind(leaf), tuple(leaf.shape)
+        kind, shape = _kind(leaf, batch), tuple(leaf.shape)
         own = shape[: len(shape) - len(batch)]
         count = 1 if kind == "other" else int(np.prod(own))
         places.append((kind, next_row[kind], next_row[kind] + count, (*own, *batch), np.dtype(leaf.dtype)))
@@ -74,10 +76,12 @@ def layout(tree: Any, batch: tuple[int, ...]) -> Layout:
     return Layout(structure, tuple(places))
 
 
-def _kind(leaf: Any) -> str:
+def _kind(leaf: Any, batch: tuple[int, ...]) -> str:
+    if int(np.prod(leaf.shape)) > LARGE * int(np.prod(batch)):
+        return "other"
     if leaf.dtype in (jnp.int32, jnp.int8, jnp.bool_):
         return "whole"
-    return "real" if leaf.dtype == jnp.float32 and leaf.ndim <= 3 else "other"
+    return "real" if leaf.dtype == jnp.float32 else "other"
 
 
 class Stepper:
