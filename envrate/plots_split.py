@@ -66,8 +66,8 @@ def _panel(axes: Axes, split: Split, name: str, points: list[SplitPoint]) -> Non
     ):
         edges.append([max(low, value) for low, value in zip(edges[-1], values, strict=True)])
     for (label, colour, hatch), low, high in zip(BANDS, edges[:-1], edges[1:], strict=True):
-        style: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.75, "linewidth": 0}
-        axes.fill_between(x, low, high, step="post", label=label, **style)
+        style: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.75}
+        axes.fill_between(x, low, high, step="post", label=label, linewidth=0, **style)
     axes.axhline(split.demand.upper, color="black", linewidth=1.2, linestyle=(0, (6, 2)))
     axes.plot(
         x,

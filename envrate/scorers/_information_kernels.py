@@ -114,48 +114,36 @@ def filtered_symbols(
 
 
 @numba.njit(cache=True)
-def kalman_log_likelihood(
-    transition: FloatArray,
-    noise: FloatArray,
-    stationary: FloatArray,
-    read_out: FloatArray,
-    error: FloatArray,
-    observed: FloatArray,
-    starts: Any,
+def innovations(
+    transition: FloatArray, read_out: FloatArray, gains: FloatArray, age: IntArray, observed: FloatArray
 ) -> FloatArray:
-    """Log q(y_t | y_1 ... y_{t-1}) in nats of x' = F x + w, y = H x + v, by the Kalman filter.
+    """(N, d) what each observation adds to its prediction, by a Kalman filter whose gains are known.
 
     Args:
-        transition: (n, n) F.
-        noise: (n, n) covariance of w.
-        stationary: (n, n) covariance of x, with which each sequence starts.
-        read_out: (d, n) H.
-        error: (d, d) covariance of v, positive definite.
+        transition: (n, n) F of x' = F x + w.
+        read_out: (d, n) H of y = H x + v.
+        gains: (K, n, d) gain at the k-th tick of a sequence, the last one for all later ticks.
+        age: (N,) ticks since the sequence began, 0 at its first one.
         observed: (N, d) y.
-        starts: (N,) bool.
-
-    Returns:
-        (N,) log predictive densities.
     """
     count, dim = observed.shape
     states = transition.shape[0]
     mean = np.zeros(states)
-    cov = stationary.copy()
-    out = np.empty(count)
+    moved = np.zeros(states)
+    out = np.empty((count, dim))
     for t in range(count):
-        if starts[t]:
-            mean = np.zeros(states)
-            cov = stationary.copy()
-        else:
-            mean = transition @ mean
-            cov = transition @ cov @ transition.T + noise
-        surprise = observed[t] - read_out @ mean
-        spread = read_out @ cov @ read_out.T + error
-        gain = np.linalg.solve(spread, read_out @ cov).T
-        out[t] = -0.5 * (
-            dim * np.log(2.0 * np.pi) + np.log(np.linalg.det(spread)) + surprise @ np.linalg.solve(spread, surprise)
-        )
-        mean = mean + gain @ surprise
-        cov = cov - gain @ read_out @ cov
-        cov = 0.5 * (cov + cov.T)
+        for i in range(states):
+            moved[i] = 0.0
+            if age[t] > 0:
+                for j in range(states):
+                    moved[i] += transition[i, j] * mean[j]
+        for k in range(dim):
+            out[t, k] = observed[t, k]
+            for i in range(states):
+                out[t, k] -= read_out[k, i] * moved[i]
+        gain = gains[min(age[t], gains.shape[0] - 1)]
+        for i in range(states):
+            mean[i] = moved[i]
+            for k in range(dim):
+                mean[i] += gain[i, k] * out[t, k]
     return out

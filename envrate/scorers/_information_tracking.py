@@ -16,6 +16,8 @@ BoolArray = NDArray[np.bool_]
 
 #: Variance below this share of the latent's makes the channel's density degenerate.
 MIN_NOISE = 1e-9
+#: The filter's covariance has settled when a tick changes it by less than this share; ticks after which it must have.
+SETTLED, MAX_SETTLING = 1e-14, 4096
 
 
 def tracking_information(trace: Trace, latency_ms: int | None = None) -> Information:
@@ -90,8 +92,6 @@ def linear_gaussian_information(
         starts: (N,) the tick begins a sequence without gaps.
         tick_ms: the tick.
     """
-    from envrate.scorers._information_kernels import kalman_log_likelihood
-
     n = len(latent)
     if n < max(MIN_TICKS, 4 * (latent.shape[1] + answer.shape[1]) if n else MIN_TICKS):
         return _nothing(f"{n} ticks, at least {MIN_TICKS} are needed", n)
@@ -123,6 +123,52 @@ def linear_gaussian_information(
     per_second = MS_PER_S / tick_ms
     rate, half = float(gains.mean()) * per_second, Z95 * _standard_error(gains) * per_second
     return Information(rate, rate - half, rate + half, "linear-Gaussian", rate, float("nan"), n)
+
+
+def kalman_log_likelihood(
+    transition: FloatArray,
+    noise: FloatArray,
+    stationary: FloatArray,
+    read_out: FloatArray,
+    error: FloatArray,
+    observed: FloatArray,
+    starts: BoolArray,
+) -> FloatArray:
+    """(N,) log q(y_t | y_1 ... y_{t-1}) in nats of x' = F x + w, y = H x + v, by the Kalman filter.
+
+    Args:
+        transition: (n, n) F.
+        noise: (n, n) covariance of w.
+        stationary: (n, n) covariance of x, with which each sequence starts.
+        read_out: (d, n) H.
+        error: (d, d) covariance of v, positive definite.
+        observed: (N, d) y.
+        starts: (N,) the tick begins a sequence; the first one does.
+    """
+    from envrate.scorers._information_kernels import innovations
+
+    begun = np.flatnonzero(starts)
+    age = np.arange(len(observed)) - begun[np.cumsum(starts) - 1]
+    # The covariances do not depend on the data, and settle: only the first few ticks of a sequence differ.
+    gains, spreads = [], []
+    covariance = stationary
+    for _ in range(min(MAX_SETTLING, int(age.max()) + 1)):
+        spread = read_out @ covariance @ read_out.T + error
+        gain = np.linalg.solve(spread, read_out @ covariance).T
+        gains.append(gain)
+        spreads.append(spread)
+        after = covariance - gain @ read_out @ covariance
+        following = transition @ after @ transition.T + noise
+        settled = np.abs(following - covariance).max() <= SETTLED * np.abs(stationary).max()
+        covariance = 0.5 * (following + following.T)
+        if settled:
+            break
+    surprise = innovations(transition, read_out, np.stack(gains), age, observed)
+    stage = np.minimum(age, len(gains) - 1)
+    inverse = np.linalg.inv(np.stack(spreads))
+    logdet = np.linalg.slogdet(np.stack(spreads))[1]
+    square = np.einsum("td,tde,te->t", surprise, inverse[stage], surprise)
+    return np.asarray(-0.5 * (observed.shape[1] * np.log(2.0 * np.pi) + logdet[stage] + square))
 
 
 def _gaussian_log_density(x: FloatArray, covariance: FloatArray) -> FloatArray:
