@@ -4,6 +4,7 @@
 entry-point group `envrate.adapters`.
 """
 
+from envrate.bench_adapters import interactionbench, tvbench
 from envrate.bench_adapters._adapter import Adapter, Publishes, Recognition, ScoresItself, ScoreTable
 from envrate.bench_adapters._conformance import Conformance, check_adapter
 from envrate.bench_adapters._discovery import Found, adapters, load, option_names, recognise, runs, scores
@@ -25,6 +26,7 @@ __all__ = [
     "bits_per_item",
     "check_adapter",
     "disagreements",
+    "interactionbench",
     "load",
     "on_one_grid",
     "option_names",
@@ -32,5 +34,6 @@ __all__ = [
     "runs",
     "score_run",
     "scores",
+    "tvbench",
     "with_run",
 ]

@@ -43,8 +43,8 @@ from envrate.trace import NO_TICK, WRONG_UNKNOWN, Header, Trace
 SLOT_MS = 1000
 #: An open answer is right from this content score on.
 RIGHT_SCORE = 0.5
-#: A video longer than this, in seconds, is a wrong number.
-MAX_DURATION_S = 1e6
+#: A video longer than this, in seconds, is a wrong number; so are more slots than this in all.
+MAX_DURATION_S, MAX_SLOTS = 1e6, 10_000_000
 LATENCIES = ("stream", "delivered")
 
 
@@ -177,6 +177,9 @@ def _slots(item: Item) -> int:
 def _timing(table: Table, items: tuple[Item, ...], said: list[list[_Said]], horizon: int) -> int:
     """Slots, events and emissions of B and C items; returns how many events share a slot with another."""
     shared = 0
+    total = sum(_slots(item) for item in items if item.time_type != "A")
+    if total > MAX_SLOTS:
+        raise ValueError(f"data: the videos last {total} s in all, expected at most {MAX_SLOTS}; score fewer items")
     for episode, (item, row) in enumerate(zip(items, said, strict=True)):
         if item.time_type == "A":
             continue

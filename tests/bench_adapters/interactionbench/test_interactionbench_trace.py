@@ -167,6 +167,41 @@ def test_content_is_the_first_emission_from_the_event_on(tmp_path):
     assert _rows(timely, 1) == [(31, 1, 10500, 0)]
 
 
+def test_options_are_scored_by_the_wolpaw_rate_of_what_was_answered(tmp_path):
+    root = synthetic.make(tmp_path, alerts=0, tracks=0, silent=0, narrations=0, questions=240, options=(2, 3, 6))
+    rng = np.random.default_rng(4)
+    key = synthetic.letters(root)
+    sizes = {f"vid{n:08d}#0": (2, 3, 6)[n % 3] for n in range(240)}
+
+    def say(item, item_id):
+        if rng.random() < 0.2:
+            return []
+        wrong = [letter for letter in "ABCDEF"[: sizes[item_id]] if letter != key[item_id]]
+        return [(item["question_time_s"] + 1, key[item_id] if rng.random() < 0.7 else str(rng.choice(wrong)))]
+
+    lines = synthetic.run(root, say)
+    trace = ib.load(lines, root)
+    expected = 0.0
+    for size in (2, 3, 6):
+        right, silent = [], []  # given each letter: a nominal law has letters equally often, a sample has not
+        for letter in "ABCDEF"[:size]:
+            said = [
+                [emission["content"] for emission in line["emissions"]]
+                for line in lines
+                if (item_id := f"{line['video_id']}#0") and sizes[item_id] == size and key[item_id] == letter
+            ]
+            right.append(np.mean([s == [letter] for s in said]))
+            silent.append(np.mean([not s for s in said]))
+        answered = 1 - np.mean(silent)
+        p = np.mean(right) / answered
+        # Wolpaw et al. 2002, times the share that was answered: silence tells nothing of the option.
+        expected += 80 * answered * (math.log2(size) + p * math.log2(p) + (1 - p) * math.log2((1 - p) / (size - 1)))
+    found = frontier(trace, resamples=100)
+    assert found.at(0).credited == 0.0
+    assert found.at(1000).credited == pytest.approx(expected * 1000 / trace.header.duration_ms, abs=1e-6)
+    assert trace.header.demand.upper == pytest.approx(80 * math.log2(2 * 3 * 6) * 1000 / trace.header.duration_ms)
+
+
 def test_running_counts_bring_timing_only_and_negatives_no_content(tmp_path):
     answers = [{"time_s": t, "content": str(n)} for n, t in enumerate((5, 9, 15), 1)]
     root = _simple(tmp_path, answers, capability="CST", time_type="C", auto_number=True)
