@@ -161,7 +161,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "against what": (("{}/better", "--against", "x"), "expected 'published'"),
     "nothing published": (("{}/better", "--against", "published"), "carries no published runs"),
     "figure": (("{}/better", "--png", "{}/f.exe"), "expected a name that ends in"),
-    "figure nowhere": (("{}/better", "--png", "{}/absent/f.png"), "No such file"),
+    "figure nowhere": (("{}/better", "--png", "{}/absent/f.png"), "absent"),
 }
 
 

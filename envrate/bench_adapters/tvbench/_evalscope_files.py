@@ -64,9 +64,12 @@ def _works(path: Path, depth: int = 2) -> list[Path]:
 
 
 def folders(path: Path) -> list[Folder]:
-    """Every run at `path`: a work folder, a folder of them, a model's folder, or one file of rows."""
+    """Every run at `path`: a work folder, a folder of them, a model's folder, its report, or one file of rows."""
+    if path.is_file() and path.name == "tvbench.json" and path.parent.parent.name == "reports":
+        path = path.parent  # a report has no rows, but its neighbours do
     if path.is_file():
         return [_of_file(path)] if is_rows(path) else []
+    path = path.absolute()
     if path.parent.name in (*ROWS, "reports") and path.parent.parent.is_dir():
         work, model = path.parent.parent, path.name
         return [_of_model(work, model)] if model in _models(work) else []

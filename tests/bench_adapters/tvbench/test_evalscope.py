@@ -150,9 +150,14 @@ def test_without_latency_no_answer_is_within_the_horizon(runs: Path) -> None:
     assert (trace.responses["time_ms"] > trace.header.horizon_ms).all()
 
 
-@pytest.mark.parametrize("tail", ["reviews/vlm-slow", "predictions/vlm-slow", "reports/vlm-slow", "reviews", ""])
-def test_any_folder_of_the_run_names_it(runs: Path, tail: str) -> None:
+TAILS = ["", "reviews", *(f"{kind}/vlm-slow" for kind in ("reviews", "predictions", "reports"))]
+
+
+@pytest.mark.parametrize("tail", [*TAILS, "reports/vlm-slow/tvbench.json"])
+def test_any_folder_of_the_run_names_it(runs: Path, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(bench_adapters.load(runs / "v1.14.1_http_slow" / tail)) == 23
+    monkeypatch.chdir(runs / "v1.14.1_http_slow" / tail if not tail.endswith(".json") else runs)
+    assert tail.endswith(".json") or len(bench_adapters.load(".")) == 23
 
 
 @pytest.mark.parametrize("kind", ["reviews", "predictions"])

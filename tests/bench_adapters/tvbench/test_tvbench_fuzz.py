@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tvbench_writers import WRITERS, evalscope_rows, questions
+from tvbench_writers import WRITERS, evalscope_rows, notebook, questions, vlmevalkit
 
 from envrate import bench_adapters
 from envrate.bench_adapters.tvbench import ADAPTER
@@ -173,3 +173,36 @@ def test_a_damaged_report_is_left_out_with_a_note(tmp_path: Path) -> None:
         assert _outcome(work) == 9
     (folder / "tvbench.json").write_text('{"metrics": [')
     assert any("report left out" in note for note in bench_adapters.load(work).header.notes)
+
+
+def _json_of(kind: str, folder: Path) -> tuple[Path, Path, Any]:
+    """A run of a format whose file is JSON: the path to load, the file, its value (rows for JSONL)."""
+    if kind == "lmms-eval":
+        run = WRITERS[kind](folder, MADE, np.arange(9))
+        file = run / "20260801_101010_samples_tvbench_action_count.jsonl"
+        return run, file, [json.loads(line) for line in file.read_text().splitlines()]
+    if kind == "lmms-eval results":
+        run = WRITERS["lmms-eval"](folder, MADE, np.arange(9))
+        file = run / "20260801_101010_results.json"
+        return run, file, json.loads(file.read_text())
+    if kind == "vlmevalkit":
+        file = vlmevalkit(folder, MADE, np.arange(9), ending="json")
+    else:
+        file = notebook(folder, MADE, np.arange(9))
+    return file, file, json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("kind", ["lmms-eval", "lmms-eval results", "vlmevalkit", "tvbench-notebook"])
+def test_every_field_of_the_other_formats_may_hold_anything(kind: str, tmp_path: Path) -> None:
+    run, file, value = _json_of(kind, tmp_path)
+    places = [place for place in _places(value) if len(place) < 2 or place[0] in (0, "acc_dict", "res_list", "results")]
+    for place in places[:60]:
+        for strange in STRANGE:
+            changed = json.loads(json.dumps(value))
+            _put(changed, place, strange)
+            lines = [_dump(row) for row in changed] if kind == "lmms-eval" else [_dump(changed)]
+            file.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+            outcome = _outcome(run, kind.split()[0])
+            assert isinstance(outcome, (int, str)), (place, strange)
+            if kind in ("lmms-eval", "lmms-eval results"):  # one field of one row spoils that row at most
+                assert isinstance(outcome, int) and outcome >= 8, (place, strange, outcome)
