@@ -2,6 +2,7 @@
 
 from envrate.agents._action import Action
 from envrate.agents._chat import ChatAgent, HFAgent, Poller
+from envrate.agents._ideal import IdealObserver
 from envrate.agents._reference import Always, Echo, GuessUnheard, Never, RandomGuess, Reactive
 from envrate.agents._registry import get, names
 
@@ -12,6 +13,7 @@ __all__ = [
     "Echo",
     "GuessUnheard",
     "HFAgent",
+    "IdealObserver",
     "Never",
     "Poller",
     "RandomGuess",

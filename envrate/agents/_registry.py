@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from envrate import _checks
+from envrate.agents._ideal import IdealObserver
 from envrate.agents._reference import Always, Echo, GuessUnheard, Never, RandomGuess, Reactive
 from envrate.task import Task
 
-#: Name -> agent for a task. A new one is one line.
+#: Name -> agent for a task shown in symbols. A new one is one line.
 AGENTS: dict[str, Callable[[Task], Any]] = {
     "reactive": Reactive,
     "never": Never,
@@ -17,12 +18,16 @@ AGENTS: dict[str, Callable[[Task], Any]] = {
     "random": RandomGuess,
     "echo": Echo,
     "guess": GuessUnheard,
+    "ideal": IdealObserver,
 }
+#: Agents that look at no signal and so run in any modality.
+BLIND = ("never", "always", "random")
 
 
-def get(name: str, task: Task) -> Any:
+def get(name: str, task: Task, *, modality: str = "symbols") -> Any:
     """The reference agent of that name for `task`; raises ValueError with the names there are."""
-    return AGENTS[_checks.choice("agent", name, AGENTS)](task)
+    known = AGENTS if modality == "symbols" else {name: AGENTS[name] for name in BLIND}
+    return known[_checks.choice("agent", name, known)](task)
 
 
 def names() -> list[str]:
