@@ -181,7 +181,7 @@ def newton(
 ) -> tuple[float, int]:
     """Newton steps from the slope s and the law q (M,), which is overwritten; `a` is room for the kernel.
 
-    Returns the slope and the number of steps, negative where they were not enough.
+    Returns the slope and the number of steps, negative where they were not enough; `a` is the kernel at that slope.
     """
     n, m = d.shape
     work = np.empty(n + m, np.int64)
@@ -326,4 +326,5 @@ def newton(
                 q[support[passive[i]]] += shrink * ds * x2[i]
             s += ds
         settled = decrement < 1e-6 and miss < 1e-3
+    kernel(d, s, toeplitz, a, work)
     return s, -MAX_STEPS

@@ -150,12 +150,19 @@ def prepare(
 def certify(
     p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float, channel: Any, output: Any
 ) -> tuple[float, float, float]:
-    """Lower and upper bound in nats and the distortion they are at: `goal`, or the channel's own at a fixed slope."""
+    """Lower and upper bound in nats and the distortion they are at: `goal`, or the channel's own at a fixed slope.
+
+    `output` gets q, which gives the lower bound; the channel's own law is the same to rounding and the tolerance.
+    """
     above, distortion, value = upper_point(p, finite, a, q, s, np.inf if fixed else goal, channel, output)
     if not above < np.inf:
         return -np.inf, np.inf, goal
     at = distortion if fixed else goal
-    return lower_line(p, a, q, value - 0.3 * tol, np.empty(q.shape[0])) - s * at, above, at
+    lower = lower_line(p, a, q, value - 0.3 * tol, output) - s * at
+    total = q.sum()
+    for y in range(q.shape[0]):
+        output[y] = q[y] / total
+    return lower, above, at
 
 
 @njit(cache=True, error_model="numpy")

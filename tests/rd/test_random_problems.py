@@ -1,0 +1,46 @@
+"""Random problems: every one certified to 1e-9 or refused with a reason, and both bounds hold when evaluated anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rd_certificates import bounds, random_problem
+
+from envrate import rd
+
+
+def check(seed: int) -> bool:
+    """Whether the problem of this seed was certified; False if it was refused with a bracket that is in order."""
+    pmf, distortion, D = random_problem(seed)
+    try:
+        point = rd.blahut_arimoto(pmf, distortion, D=D)
+    except ValueError as error:
+        assert "certified only to" in str(error), (seed, error)
+        return False
+    scale = max(1.0, point.slope * D) if np.isfinite(point.slope) else 1.0
+    lower, information, mean = bounds(pmf, distortion, point)
+    assert 0 <= point.lower <= point.rate <= point.upper <= point.lower + 1e-9, seed
+    assert information <= point.upper + 1e-11, seed
+    assert mean <= D * (1 + 1e-11) + 1e-300, seed
+    assert point.lower <= max(lower, 0.0) + 2e-11 * scale, seed
+    assert point.lower <= information + 1e-11, seed
+    return True
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_random_problem(seed):
+    assert check(seed)
+
+
+def test_two_thousand_problems_are_all_certified():
+    refused = [seed for seed in range(2000) if not check(seed)]
+    assert not refused
+
+
+@pytest.mark.nightly
+def test_twenty_thousand_problems_are_certified_or_refused():
+    refused = [seed for seed in range(2000, 22_000) if not check(seed)]
+    assert len(refused) <= 2, refused
