@@ -16,7 +16,9 @@ from envrate.cli._app import app, emit_json, only_json
 if TYPE_CHECKING:
     from envrate.bench_adapters import Found, ScoredRun, ScoreTable
 
-Paths = Annotated[list[Path], typer.Argument(help="Runs: files or folders, recognised by what they hold.")]
+Paths = Annotated[
+    list[Path], typer.Argument(help="Runs: files or folders, recognised by what they hold.", metavar="PATH")
+]
 Kind = Annotated[str | None, typer.Option("--kind", help="Name the benchmark or format instead of recognising it.")]
 Data = Annotated[Path | None, typer.Option("--data", help="The benchmark's own data folder.")]
 Key = Annotated[Path | None, typer.Option("--mcq-key", help="Key of its multiple-choice items.")]

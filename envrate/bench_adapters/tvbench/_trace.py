@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def to_trace(run: Run, *, seconds: str | float | None = None) -> Trace:
             "benchmark": "tvbench",
             "format": run.format,
             "producer": run.version,
-            "settings": run.settings,
+            "settings": _plain(run.settings),
             "counts": run.counts(),
             "clock": clock_words,
             "service_seconds": sum(item.latency_s for item in items if item.latency_s is not None),
@@ -149,6 +150,15 @@ def _required(items: Sequence[Item]) -> list[int]:
             seen[item.options][target] += 1
         required.append(target)
     return required
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it: a configuration file may hold dates, infinities or anything else."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return f"{value!r:.200}"
 
 
 def _about(run: Run, clock: str) -> list[str]:

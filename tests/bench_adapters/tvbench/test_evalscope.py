@@ -10,6 +10,7 @@ import pytest
 
 from envrate import bench_adapters
 from envrate.bench_adapters.tvbench import ADAPTER
+from envrate.trace import Trace
 
 #: Folder: rows that can be read (predictions or reviews), damaged lines, items that were asked for and have no row.
 #: Counted by hand from the files; the last from the report's execution summary.
@@ -48,8 +49,9 @@ def test_the_list_above_holds_every_folder(runs: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_every_folder_loads_with_torn_glued_and_missing_rows_counted(runs: Path, name: str) -> None:
+def test_every_folder_loads_with_torn_glued_and_missing_rows_counted(runs: Path, name: str, tmp_path: Path) -> None:
     trace = bench_adapters.load(runs / name)
+    assert Trace.load(trace.save(tmp_path / "trace.jsonl"), strict=True).header == trace.header
     rows, damaged, missing = ROWS[name]
     counts = trace.header.extra["counts"]
     assert (counts["items"] - counts["missing"], counts["damaged lines"], counts["missing"]) == (rows, damaged, missing)

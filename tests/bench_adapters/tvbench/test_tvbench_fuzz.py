@@ -155,12 +155,17 @@ def test_files_that_are_nothing(kind: str, data: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a: [", "repeats: 1e999\n", "repeats: -3\nlimit: x\n", "- 1\n", "a: &a [*a]\n", "x: !!python/none\n", "\0"],
+    [
+        "a: [", "repeats: 1e999\n", "repeats: -3\nlimit: x\n", "- 1\n", "a: &a [*a]\n", "x: !!python/none\n", "\0",
+        "timeout: .inf\nlimit: 2026-11-30\neval_batch_size: [1]\ngeneration_config: {temperature: .nan, stream: 3}\n",
+        "repeats: 90000\n", "limit: .nan\n", "dataset_args: {tvbench: {subset_list: {a: 1}}}\n",
+    ],
 )
-def test_a_damaged_configuration_is_left_out(text: str, tmp_path: Path) -> None:
+def test_a_damaged_configuration_takes_no_reply_away(text: str, tmp_path: Path) -> None:
     work = WRITERS["evalscope"](tmp_path, MADE, np.arange(9))
     (work / "configs" / "task_config.yaml").write_text(text)
     assert _outcome(work) == 9
+    bench_adapters.load(work).save(tmp_path / "trace.jsonl")
 
 
 def test_a_damaged_report_is_left_out_with_a_note(tmp_path: Path) -> None:
