@@ -75,6 +75,17 @@ def test_only_matched_emissions_have_no_violations_and_the_same_timing():
     assert ib.timing(again, len(kept)).sc == 100.0
 
 
+@given(st.none() | st.text(max_size=60), st.none() | st.text(max_size=60))
+def test_content_scores_of_any_text_are_scores(reference, response):
+    assert 0.0 <= ib.lexical(reference, response) <= 1.0
+    assert ib.lexical(response, response) in (0.0, 1.0)
+    options = (reference or "x", "red cup", "blue")
+    chosen = ib.option_chosen(options, response)
+    assert chosen is None or 0 <= chosen < 3
+    assert sum(ib.OptionMatcher(options, c)(response) for c in range(3)) == (chosen is not None)
+    assert ib.parse_verdict(response or "") in (0.0, 1.0)
+
+
 # -- runs ---------------------------------------------------------------------------------------------------------
 
 

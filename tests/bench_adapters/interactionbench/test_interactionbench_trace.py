@@ -341,6 +341,18 @@ def test_bad_arguments(root):
         ib.load(lines, root, items=["nobody#0"])
 
 
+def test_impossible_durations_are_refused(tmp_path):
+    root = _simple(tmp_path, [{"time_s": 2.0, "content": "x"}], duration=2e6)
+    lines = [{"video_id": "v", "emissions": []}]
+    with pytest.raises(ValueError, match="v#0 lasts 2e\\+06 s"):
+        ib.load(lines, root)
+    item = {"capability": "PTR", "time_type": "B", "answers": [{"time_s": 2.0, "content": "x"}]}
+    body = {"duration_s": 999_999, "items": [item] * 11}
+    (tmp_path / "annotations" / "demo" / "v.json").write_text(json.dumps(body), encoding="utf-8")
+    with pytest.raises(ValueError, match="the videos last 11000000 s in all"):
+        ib.load(lines, root)
+
+
 def test_a_longer_horizon_reaches_further(root):
     lines = synthetic.run(root, synthetic.answering(root, 7.0))
     assert ib.load(lines, root).header.horizon_ms == 5000
