@@ -5,7 +5,6 @@ entry-point group `envrate.adapters`.
 """
 
 from envrate.bench_adapters import interactionbench, tvbench
-from envrate.bench_adapters import interactionbench, tvbench
 from envrate.bench_adapters._adapter import Adapter, Publishes, Recognition, ScoresItself, ScoreTable
 from envrate.bench_adapters._conformance import Conformance, check_adapter
 from envrate.bench_adapters._discovery import Found, adapters, load, option_names, recognise, runs, scores
