@@ -1,7 +1,13 @@
 """Rate-distortion functions with certificates. Rates are in bits per source letter."""
 
 from envrate.rd._blahut_arimoto import blahut_arimoto
-from envrate.rd._causal import causal_binary_markov, causal_gauss_markov, causal_gauss_markov_vector, causal_ornstein_uhlenbeck
+from envrate.rd._causal import (
+    causal_binary_markov,
+    causal_gauss_markov,
+    causal_gauss_markov_vector,
+    causal_ornstein_uhlenbeck,
+)
+from envrate.rd._curve import RDCurve, curve
 from envrate.rd._entropy_rate import entropy_rate, hidden_markov_entropy_rate
 from envrate.rd._gaussian import GaussianAgreement, gaussian, gaussian_agreement, gaussian_vector
 from envrate.rd._gaussian_process import gaussian_process
@@ -21,6 +27,7 @@ __all__ = [
     "causal_gauss_markov_vector",
     "causal_ornstein_uhlenbeck",
     "conditional",
+    "curve",
     "entropy_rate",
     "gaussian",
     "gaussian_agreement",
@@ -32,6 +39,7 @@ __all__ = [
     "MarkovProfile",
     "profile_rate",
     "ProfileRate",
+    "RDCurve",
     "RDPoint",
     "remote",
     "remote_gaussian",
