@@ -37,7 +37,9 @@ class World:
 Acts = dict[str, IntArray]  # tick rows, times and values of responses
 
 
-def chain_path(matrix: NDArray[np.float64], start: NDArray[np.float64], length: int, rng: np.random.Generator) -> IntArray:
+def chain_path(
+    matrix: NDArray[np.float64], start: NDArray[np.float64], length: int, rng: np.random.Generator
+) -> IntArray:
     """A sample path of a chain."""
     cumulative, uniform = matrix.cumsum(axis=1), rng.random(length)
     path = np.empty(length, dtype=np.int64)
@@ -48,7 +50,14 @@ def chain_path(matrix: NDArray[np.float64], start: NDArray[np.float64], length: 
 
 
 def world(
-    task: Task, ticks: int, *, seed: int = 0, episodes: int = 1, delay: tuple[int, int] = (0, 0), late: float = 0.0, loss: float = 0.0
+    task: Task,
+    ticks: int,
+    *,
+    seed: int = 0,
+    episodes: int = 1,
+    delay: tuple[int, int] = (0, 0),
+    late: float = 0.0,
+    loss: float = 0.0,
 ) -> World:
     """Samples a world: each packet comes after delay[0] or, with probability `late`, delay[1] ms, or is lost."""
     rng = np.random.default_rng(seed)
@@ -76,7 +85,7 @@ def trace(
     agent: str = "",
     link: bool = True,
 ) -> Trace:
-    """The trace of a world in which an agent acted, and answered its probes with `answer(world, rows)` (-1: nothing)."""
+    """The trace of a world in which an agent acted, and answered probes with `answer(world, rows)` (-1: nothing)."""
     rows = np.flatnonzero(w.probed)
     asked = np.full(len(w.tick), NEVER)
     if w.task.probes is not None:
@@ -128,3 +137,10 @@ def nobody(w: World) -> Acts:
 def remembers(w: World, rows: IntArray) -> IntArray:
     """Answers probes about what was delivered, and "don't know" (silence) to the others."""
     return np.where(w.heard[rows], np.asarray(w.task.question)[w.latent[rows]], -1)
+
+
+def missing(w: World, share: float, seed: int) -> Trace:
+    """The trace of an agent that misses each response with some probability."""
+    acts = honest(w)
+    kept = np.random.default_rng(seed).random(len(acts["row"])) >= share
+    return trace(w, {k: v[kept] for k, v in acts.items()}, agent=f"misses {share:g}")

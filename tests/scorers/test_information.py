@@ -160,7 +160,13 @@ def test_strata_of_a_run_without_a_task_add():
     acts = np.flatnonzero(required > 0)
     run = Trace(
         header,
-        {"episode": np.zeros(n), "tick": np.arange(n), "onset_ms": np.arange(n) * 1000, "required": required, "stratum": stratum},
+        {
+            "episode": np.zeros(n),
+            "tick": np.arange(n),
+            "onset_ms": np.arange(n) * 1000,
+            "required": required,
+            "stratum": stratum,
+        },
         {"episode": np.zeros(len(acts)), "time_ms": acts * 1000, "tick": acts, "value": required[acts]},
     )
     # Half a tick of each stratum per second, one bit each.
@@ -211,14 +217,15 @@ def test_tracking_information_of_a_noisy_reader():
 
 def test_tracking_information_of_a_trace_reads_the_value_in_force():
     rng = np.random.default_rng(10)
-    task = Task(latent=GaussianProcess(kernel="ou", timescale_ms=1000.0), response="track", tolerance=0.25, name="track")
+    task = Task(latent=GaussianProcess(kernel="ou", timescale_ms=1000.0), response="track", tolerance=0.25)
     n = 4000
     z = ornstein(n, math.exp(-0.5), rng)
     onset = np.arange(n) * 500
+    said = (z + 0.3 * rng.standard_normal(n))[:, None]
     run = Trace(
         Header.for_task(task, duration_ms=n * 500),
         {"episode": np.zeros(n), "tick": np.arange(n), "onset_ms": onset, "required": z[:, None], "latent": z[:, None]},
-        {"episode": np.zeros(n), "time_ms": onset + 200, "tick": np.arange(n), "value": (z + 0.3 * rng.standard_normal(n))[:, None]},
+        {"episode": np.zeros(n), "time_ms": onset + 200, "tick": np.arange(n), "value": said},
     )
     late = tracking_information(run, 0)  # what was said about the tick before: worth something, less
     told = tracking_information(run, 200)

@@ -12,7 +12,10 @@ from envrate.scorers._posterior import NOTHING, Observer, Patterns, chain_of, co
 from envrate.task import Task
 
 STICKY = Task(
-    latent=MarkovChain(((0.8, 0.15, 0.05), (0.1, 0.7, 0.2), (0.3, 0.1, 0.6))), response=(0, 1, 2), tick_ms=500, name="sticky"
+    latent=MarkovChain(((0.8, 0.15, 0.05), (0.1, 0.7, 0.2), (0.3, 0.1, 0.6))),
+    response=(0, 1, 2),
+    tick_ms=500,
+    name="sticky",
 )
 
 
