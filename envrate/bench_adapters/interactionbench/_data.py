@@ -1,4 +1,4 @@
-"""The benchmark's data: annotations, multiple-choice files and lists of item ids.
+"""The benchmark's annotations: videos, items, answers, and the events at which an answer is due.
 
 Layout and field names are those of the InteractionBench data set (huggingface.co/datasets/InteractionBench/
 InteractionBench; github.com/Espere-1119-Song/InteractionBench).
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from envrate.bench_adapters._files import mapping, read_bytes, read_json, read_jsonl, real, sequence, text, whole
+from envrate.bench_adapters._files import mapping, read_json, real, text
 
 #: The label that capabilities are merged under in the benchmark's tables.
 GROUPS = {"IVQA": "IVQA+CIR", "CIR": "IVQA+CIR", "CST": "CST+BRC", "BRC": "CST+BRC"}
@@ -22,7 +22,6 @@ GROUPS = {"IVQA": "IVQA+CIR", "CIR": "IVQA+CIR", "CST": "CST+BRC", "BRC": "CST+B
 CORE_REALTIME = frozenset({"TOA", "PTR", "CST", "BRC", "LCG"})
 COUNTING_TAGS = frozenset({"counting", "计数型"})
 SILENT_MARK = "SHOULD_REMAIN_SILENT"
-KEY_FILE, OPTIONS_FILE = "mcq/mcq_key_v4.jsonl", "mcq/mcq_options_v4.jsonl"
 #: Times beyond this, in seconds, are no stream times.
 MAX_TIME_S = 1e8
 
@@ -121,14 +120,6 @@ class Item:
     def core_realtime(self) -> bool:
         """Whether the moment of speaking is the task."""
         return self.capability in CORE_REALTIME
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of a multiple-choice item and which of them is right (None where the key is not known)."""
-
-    options: tuple[str, ...]
-    correct: int | None = None
 
 
 @dataclass(frozen=True)
@@ -235,70 +226,6 @@ def _text(file: Path, name: str, value: Any) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"{file}: {name}: expected text or null, got {value!r:.100}")
-
-
-def load_options(key: str | os.PathLike[str]) -> tuple[dict[str, Options], list[str]]:
-    """Options by item id from a key (with the right one) or an options file (without), and what was left out.
-
-    Raises:
-        ValueError: the file cannot be read or holds no options at all.
-    """
-    path = Path(key)
-    rows = read_jsonl(path)
-    notes = rows.notes()
-    found: dict[str, Options] = {}
-    for number, row in rows.rows:
-        options = _options(row)
-        if options is None:
-            notes.append(f"{path.name}: line {number} left out: expected item_id with options, or with a key")
-        else:
-            found[row["item_id"]] = options
-    if not found:
-        raise ValueError(f"{path}: no options, expected lines with item_id, correct_index, answer_text, distractors")
-    return found, notes
-
-
-def _options(row: dict[str, Any]) -> Options | None:
-    """The options that one line describes, or None."""
-    if not isinstance(row.get("item_id"), str):
-        return None
-    if "distractors" not in row:
-        shown = sequence(row.get("options"))
-        return Options(tuple(shown)) if len(shown) > 1 and all(isinstance(o, str) for o in shown) else None
-    distractors, answer = sequence(row["distractors"]), row.get("answer_text")
-    correct = whole(row.get("correct_index"), 0, len(distractors))
-    texts = all(isinstance(option, str) for option in distractors)
-    if correct is None or not distractors or not texts or not isinstance(answer, str):
-        return None
-    return Options((*distractors[:correct], answer, *distractors[correct:]), correct)
-
-
-def key_path(data: Path, mcq_key: str | os.PathLike[str] | bool | None) -> Path | None:
-    """The key file meant: a path, True for the data folder's own, None or False for none."""
-    if mcq_key is None or mcq_key is False:
-        return None
-    if mcq_key is not True:
-        return Path(mcq_key)
-    root = data.parent if data.name == "annotations" else data
-    return root / KEY_FILE
-
-
-def read_ids(items: str | os.PathLike[str] | Iterable[str]) -> frozenset[str]:
-    """Item ids from a file with one per line, or as they are.
-
-    Raises:
-        ValueError: no ids at all.
-    """
-    if isinstance(items, (str, os.PathLike)):
-        data, trouble = read_bytes(Path(items))
-        if trouble is not None:
-            raise ValueError(f"{items}: {trouble}")
-        ids = frozenset(line.strip() for line in data.decode("utf-8", errors="replace").splitlines() if line.strip())
-    else:
-        ids = frozenset(items)
-    if not ids:
-        raise ValueError("items: no item ids, expected VIDEO#INDEX, one per line")
-    return ids
 
 
 def answer_window_s(item: Item, a_window_s: float = 10.0) -> float:

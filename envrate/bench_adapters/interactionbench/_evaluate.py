@@ -16,17 +16,9 @@ from statistics import mean
 from typing import Any
 
 from envrate.bench_adapters._adapter import ScoreTable
-from envrate.bench_adapters.interactionbench._data import (
-    KEY_FILE,
-    Benchmark,
-    Item,
-    Options,
-    key_path,
-    load_benchmark,
-    load_options,
-    read_ids,
-)
+from envrate.bench_adapters.interactionbench._data import Benchmark, Item, load_benchmark
 from envrate.bench_adapters.interactionbench._judges import Judge, resolve
+from envrate.bench_adapters.interactionbench._options import KEY_FILE, Options, key_path, load_options, read_ids
 from envrate.bench_adapters.interactionbench._runs import SILENT, Run, load_run
 from envrate.bench_adapters.interactionbench._scores import Protocol, Record, score_item
 

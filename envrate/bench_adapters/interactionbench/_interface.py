@@ -10,9 +10,10 @@ from pathlib import Path
 from envrate.bench_adapters._adapter import Recognition, ScoreTable
 from envrate.bench_adapters._files import head, mapping, parse, text
 from envrate.bench_adapters.interactionbench import _published
-from envrate.bench_adapters.interactionbench._data import Benchmark, config_of, key_path, load_benchmark
+from envrate.bench_adapters.interactionbench._data import Benchmark, config_of, load_benchmark
 from envrate.bench_adapters.interactionbench._evaluate import Evaluation, evaluate
 from envrate.bench_adapters.interactionbench._judges import Judge
+from envrate.bench_adapters.interactionbench._options import key_path
 from envrate.bench_adapters.interactionbench._runs import PREDS
 from envrate.bench_adapters.interactionbench._trace import load
 from envrate.trace import Trace

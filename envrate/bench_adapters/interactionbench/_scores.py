@@ -9,9 +9,10 @@ from typing import Any
 
 from envrate import _checks
 from envrate.bench_adapters.interactionbench._content import OptionMatcher, last_number, lexical
-from envrate.bench_adapters.interactionbench._data import Item, Options
+from envrate.bench_adapters.interactionbench._data import Item
 from envrate.bench_adapters.interactionbench._judges import Judge
 from envrate.bench_adapters.interactionbench._matching import Matching, match, timing
+from envrate.bench_adapters.interactionbench._options import Options
 from envrate.bench_adapters.interactionbench._runs import Emission, Prediction
 
 #: Seconds per decision that the benchmark calls real time.

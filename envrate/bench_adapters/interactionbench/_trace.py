@@ -23,16 +23,10 @@ from typing import Any
 from envrate import _checks
 from envrate._trace_io import LoadReport
 from envrate.bench_adapters.interactionbench._content import option_chosen
-from envrate.bench_adapters.interactionbench._data import (
-    Benchmark,
-    Item,
-    Options,
-    answer_window_s,
-    key_path,
-    load_benchmark,
-)
+from envrate.bench_adapters.interactionbench._data import Benchmark, Item, answer_window_s, load_benchmark
 from envrate.bench_adapters.interactionbench._evaluate import gather
 from envrate.bench_adapters.interactionbench._judges import Judge, resolve
+from envrate.bench_adapters.interactionbench._options import Options, key_path
 from envrate.bench_adapters.interactionbench._protocol import delivered_times
 from envrate.bench_adapters.interactionbench._restraint import restraint
 from envrate.bench_adapters.interactionbench._runs import SILENT, Emission, Run, finite_ms

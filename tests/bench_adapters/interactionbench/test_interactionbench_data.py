@@ -7,7 +7,7 @@ import json
 import pytest
 
 from envrate.bench_adapters import interactionbench as ib
-from envrate.bench_adapters.interactionbench._data import load_options, read_ids
+from envrate.bench_adapters.interactionbench._options import load_options, read_ids
 
 
 def _item(**changes):
