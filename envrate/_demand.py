@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 MS_PER_S = 1000.0
 
+#: Points of a curve that is not had in closed form or by warm starts, and where a tracking task's begins.
+CURVE_POINTS, TRACKING_FROM = 13, 0.01
+
 
 def demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's symbol
     """R(D) of `task` in bits per second; see `Task.demand`."""
@@ -37,3 +40,36 @@ def demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's symb
     if D == 0.0:
         return rd.entropy_rate(task.latent.matrix, task.table).scaled(per_second)
     return rd.markov(task.latent.matrix, task.table, task.distortion, D=D).scaled(per_second)
+
+
+def demand_curve(task: Task) -> rd.RDCurve:
+    """R(D) of `task` in bits per second against severity per tick; see `Task.demand_curve`."""
+    per_second = MS_PER_S / task.tick_ms
+    unit = "severity per tick"
+    if not task.is_tracking and task.is_memoryless:
+        points = rd.curve(task.pmf, task.distortion)
+        return points.scaled(per_second, rate_unit="bits/s", distortion_unit=unit)
+    if task.is_tracking:
+        from envrate._demand_gaussian import components
+
+        d_max = sum(variance for _, variance in components(task.latent, task.tick_ms))
+        grid = d_max * np.geomspace(TRACKING_FROM, 1.0, CURVE_POINTS)
+        unit = "squared error"
+    else:
+        d_max = float((task.pmf @ task.distortion).min())
+        grid = d_max * 0.5 * (1.0 - np.cos(np.pi * np.arange(CURVE_POINTS) / (CURVE_POINTS - 1)))
+    found = [_quick_demand(task, float(at)) for at in grid[:-1]]
+    found.append(rd.Bracket(0.0, 0.0, method="a constant outcome meets D"))
+    # R never rises with D, so a bound at one point serves on one side of it.
+    lower = np.maximum.accumulate([bracket.lower for bracket in found][::-1])[::-1]
+    upper = np.minimum.accumulate([bracket.upper for bracket in found])
+    slope = np.full(len(grid), np.nan)
+    return rd.RDCurve(grid, lower, upper, slope, rate_unit="bits/s", distortion_unit=unit)
+
+
+def _quick_demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803
+    """R(D) in bits per second with less time for each point than a single one gets."""
+    if task.is_tracking or D == 0.0 or not hasattr(task.latent, "matrix"):
+        return demand(task, D)
+    found = rd.markov(task.latent.matrix, task.table, task.distortion, D=D, n_max=6, time_budget_s=0.3)
+    return found.scaled(MS_PER_S / task.tick_ms)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from envrate import _checks, _responses
 from envrate._responses import TRACK
 from envrate._spec import from_dict, tagged, to_dict
-from envrate.rd import Bracket
+from envrate.rd import Bracket, RDCurve
 
 FloatArray = NDArray[np.float64]
 
@@ -264,6 +264,12 @@ class Task:
         from envrate import _demand
 
         return _demand.demand(self, (self.tolerance if self.is_tracking else 0.0) if D is None else D)
+
+    def demand_curve(self) -> RDCurve:
+        """R(D) in bits per second against the severity per tick, from every bit to none, with its bounds."""
+        from envrate import _demand
+
+        return _demand.demand_curve(self)
 
     def probe_leak(self) -> float:
         """I(probed; required response) in bits per tick: 0 for a schedule that does not look at the latent."""

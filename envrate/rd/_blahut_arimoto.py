@@ -76,7 +76,7 @@ def blahut_arimoto(
         target, steepness = math.inf, _slope(slope)
     lower, upper, reached, s, output, channel, status = _solve.solve(p, d, target, steepness, float(tol))
     if status:
-        _refuse(p, d, target, lower, upper, tol, status)
+        refuse(p, d, target, lower, upper, tol, status)
     return RDPoint(0.5 * (lower + upper), lower, upper, reached, s, output, channel)
 
 
@@ -86,7 +86,7 @@ def _slope(value: Any) -> float:
     return _checks.number("slope", value, 0.0)
 
 
-def _refuse(p: FloatArray, d: FloatArray, target: float, lower: float, upper: float, tol: float, status: int) -> None:
+def refuse(p: FloatArray, d: FloatArray, target: float, lower: float, upper: float, tol: float, status: int) -> None:
     """Raises the error that `status` stands for."""
     from envrate.rd import _solve
 

@@ -25,7 +25,7 @@ POLISH = (1e-11, 0.0, 1e-13, 1e-10, 1e-9)
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def _outputs(a: Any, q: Any, r: Any, mean: Any) -> None:
-    """r = A q / sum q and the row means of A."""
+    """Computes r = A q / sum q and the row means of A."""
     n, m = a.shape
     total = 0.0
     for y in range(m):

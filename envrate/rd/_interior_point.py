@@ -24,7 +24,7 @@ MAX_ITERATIONS = 80
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def _weights(v: Any, d: Any, s: float, w: Any, slack: Any) -> float:
-    """w = v exp(-s d) and slack = 1 - G; returns the smallest slack. d is inf where forbidden."""
+    """Fills w = v exp(-s d) and slack = 1 - G; returns the smallest slack. d is inf where forbidden."""
     n, m = d.shape
     for y in range(m):
         slack[y] = 1.0

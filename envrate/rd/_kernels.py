@@ -21,7 +21,7 @@ _MAGIC_BITS = 0x4338000000000000
 
 @njit(cache=True, error_model="numpy")
 def exp_into(x: Any, scale: float, out: Any, work: Any) -> None:
-    """out = exp(scale * x), 0 below exp(-300); scale * x <= 0. `work` is an int64 array of the same length.
+    """Fills out = exp(scale * x), 0 below exp(-300); scale * x <= 0. `work` is an int64 array of the same length.
 
     Branch-free so that it vectorises: Cody & Waite's reduction, a polynomial of degree 12 on [-ln2/2, ln2/2], and
     the exponent added through the integer view; relative error 2e-14.
@@ -71,7 +71,7 @@ def is_toeplitz(d: Any) -> bool:
 
 @njit(cache=True, error_model="numpy")
 def kernel(d: Any, s: float, toeplitz: bool, a: Any, work: Any) -> None:
-    """a = exp(-s d); d >= 0, inf where forbidden. `work` is int64 of length n + m."""
+    """Fills a = exp(-s d); d >= 0, inf where forbidden. `work` is int64 of length n + m."""
     n, m = d.shape
     if not toeplitz:
         for x in range(n):
@@ -91,7 +91,7 @@ def kernel(d: Any, s: float, toeplitz: bool, a: Any, work: Any) -> None:
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def output_of(a: Any, q: Any, r: Any) -> None:
-    """r = A q."""
+    """Fills r = A q."""
     n, m = a.shape
     for x in range(n):
         ax = a[x]
@@ -103,7 +103,7 @@ def output_of(a: Any, q: Any, r: Any) -> None:
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def gradient(p: Any, a: Any, q: Any, r: Any, c: Any) -> None:
-    """r = A q and c = A^T (p / r), reading A once; four rows at a time."""
+    """Fills r = A q and c = A^T (p / r), reading A once; four rows at a time."""
     n, m = a.shape
     for y in range(m):
         c[y] = 0.0

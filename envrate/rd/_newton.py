@@ -138,7 +138,8 @@ def _nonnegative(h: Any, rhs: Any, x: Any, k: int, loose: float, passive: Any, f
     """Minimises x'Hx/2 - rhs'x over x >= 0 by dropping letters from the passive set; x is start and result.
 
     Each step goes as far towards the unconstrained minimum as one letter allows, and drops the letters that reach 0
-    within `loose` >= 1 times that. Returns the size of the passive set; its letters are listed in `passive`, its Cholesky factor is in `factor`.
+    within `loose` >= 1 times that. Returns the size of the passive set; its letters are listed in `passive`, its
+    Cholesky factor is in `factor`.
     """
     size = 0
     for i in range(k):

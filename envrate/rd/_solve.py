@@ -180,11 +180,19 @@ def spread(pmf: Any, output: Any, channel: Any) -> None:
 
 
 def _by_newton(
-    p: Any, d: Any, finite: Any, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any
+    p: Any, d: Any, finite: Any, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any, start: Any
 ) -> float:
+    """Newton's method from a Blahut-Arimoto warm-up, or from the law and slope `start` of a neighbour."""
     from envrate.rd._newton import newton, thin, warm_up
 
     toeplitz = bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
+    if start is not None and 0.0 < start[1] < math.inf:
+        q[:] = start[0]
+        s, steps = newton(p, d, finite, toeplitz, goal, start[1], fixed, tol, q, a)
+        if steps > 0:
+            return float(s)
+        q[:] = 1.0 / len(q)
+        s = 0.5 / goal
     s, done = warm_up(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
     if not done:
         thin(q, ATOMS)
@@ -192,8 +200,12 @@ def _by_newton(
     return float(s)
 
 
-def solve(pmf: Any, distortion: Any, target: float, slope: float, tol: float) -> Solution:
+def solve(
+    pmf: Any, distortion: Any, target: float, slope: float, tol: float, start: tuple[Any, float] | None = None
+) -> Solution:
     """R(D) at `target` (slope < 0), or at `slope` in bits per unit of distortion.
+
+    `start` is the output law and the slope of a point nearby.
 
     Newton's method on large alphabets, then the interior point twice, then the sandwich, until one certifies.
     """
@@ -205,6 +217,8 @@ def solve(pmf: Any, distortion: Any, target: float, slope: float, tol: float) ->
         return Solution(0.0, 0.0, d_min + d_max if fixed else target, 0.0, channel[0].copy(), channel, OK)
     if status != OK:
         return Solution(0.0, math.inf, target, 0.0, np.zeros(m), np.zeros((num_letters, m)), status)
+    if start is not None:
+        start = (start[0], start[1] * unit * LN2)
     n = p.shape[0]
     tol_nats = LN2 * tol
     kept = Solution(-math.inf, math.inf, goal, s, np.zeros(m), np.zeros((num_letters, m)), NOT_CERTIFIED)
@@ -220,7 +234,7 @@ def solve(pmf: Any, distortion: Any, target: float, slope: float, tol: float) ->
             at = goal
         else:
             if method == 0:
-                found = _by_newton(p, d, finite, goal, s, fixed, tol_nats, q, a)
+                found = _by_newton(p, d, finite, goal, s, fixed, tol_nats, q, a, start)
             else:
                 found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * (0.3, 0.02)[method - 1], q)
                 kernel(d, found, False, a, np.empty(n + m, np.int64))
