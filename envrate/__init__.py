@@ -28,7 +28,7 @@ __getattr__, __dir__, __all__ = _lazy.attach(
     submod_attrs={
         "_responses": ["Threshold"],
         "envs": ["rollout"],
-        "scorers": ["Frontier", "frontier"],
+        "scorers": ["Frontier", "compare", "frontier", "rank", "split", "transfer"],
         "task": ["Probes", "Severity", "Task"],
         "trace": ["Trace"],
     },

@@ -124,10 +124,16 @@ def restraint_table(trace: Trace, latency_ms: int | None = None) -> RestraintTab
     probed = task.probes is not None
     if not probed:
         notes.append("no probes: a correct silence cannot be told from a lucky one")
+    kept: tuple[Retention, ...] = ()
+    if probed and log:
+        try:
+            kept = tuple(retention(trace))
+        except ValueError as error:
+            notes.append(f"retention is withheld: {error}")
     return RestraintTable(
         latency_ms=latency,
         rows=tuple(rows),
-        retention=tuple(retention(trace)) if probed and log else (),
+        retention=kept,
         redundant=found.redundant,
         premature=found.premature,
         no_tick=found.no_tick,

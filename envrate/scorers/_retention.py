@@ -94,14 +94,16 @@ def chance_levels(trace: Trace) -> Chance:
     before, after = nearest_rows(episode, tick, onset, delivered, probed_at, own=False, limit=limit)
     before, after = before[asked], after[asked]
     here = np.flatnonzero(asked)
-    if latent.ndim != 1 or (latent[before[before >= 0]] < 0).any() or (latent[after[after >= 0]] < 0).any():
+    neighbours = np.concatenate([before[before >= 0], after[after >= 0]])
+    if neighbours.size and (latent.ndim != 1 or (latent[neighbours] < 0).any()):
         raise ValueError("ticks.latent: expected the chain's state of every tick; without it no chance level is known")
+    state = latent if latent.ndim == 1 else np.zeros(len(tick), np.int64)
     context = np.stack(
         [
             np.where(before >= 0, tick[here] - tick[before], 0),
-            np.where(before >= 0, latent[before], 0),
+            np.where(before >= 0, state[before], 0),
             np.where(after >= 0, tick[after] - tick[here], 0),
-            np.where(after >= 0, latent[after], 0),
+            np.where(after >= 0, state[after], 0),
             t["required"][order][here],
         ],
         axis=1,

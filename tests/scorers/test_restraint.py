@@ -195,3 +195,47 @@ def test_clopper_pearson_against_its_closed_ends():
     assert clopper_pearson(0, 10) == pytest.approx((0.0, 1 - 0.025**0.1))
     assert clopper_pearson(10, 10) == pytest.approx((0.025**0.1, 1.0))
     assert clopper_pearson(0, 0) == (0.0, 1.0)
+
+
+def test_a_law_without_a_chance_level_withholds_retention_only():
+    from envrate import Threshold
+    from envrate.latents import GaussianProcess
+    from envrate.trace import Header, Trace
+
+    rng = np.random.default_rng(11)
+    n = 400
+    for kernel, withheld in (((1.0, 0.5), True), ((1.0,), False)):
+        task = Task(
+            latent=GaussianProcess(kernel=kernel),
+            response=Threshold((-1.0, 0.0, 1.0), (0, 0, 0, 1)),
+            probes=Probes(rate=1.0, after_ms=2000),
+        )
+        z = rng.standard_normal(n)
+        letter = np.asarray(task.response.intervals(z))
+        onset = np.arange(n) * 500
+        run = Trace(
+            Header.for_task(task, duration_ms=n * 500),
+            {
+                "episode": np.zeros(n),
+                "tick": np.arange(n),
+                "onset_ms": onset,
+                "required": np.asarray(task.table)[letter],
+                "delivered_ms": onset,
+                "probe_ms": onset + 2000,
+                "probe_required": letter,
+                "latent": z[:, None],
+            },
+            {
+                "episode": np.zeros(n),
+                "time_ms": onset + 2000,
+                "tick": np.arange(n),
+                "value": letter,
+                "kind": np.ones(n, np.int64),
+            },
+        )
+        table = restraint_table(run, 500)
+        assert table.row("correct silence").rate == 1.0
+        if withheld:
+            assert table.retention == () and "retention is withheld" in table.notes[0]
+        else:  # independent ticks: four intervals, the likeliest one is the chance level
+            assert table.retention[0].value == 1.0 and table.retention[0].chance == pytest.approx(0.3413, abs=1e-4)
