@@ -19,6 +19,8 @@ from envrate.bench_adapters.tvbench._logprobs import option_logprobs
 USABLE = ("success", "fallback", "degraded")
 #: Keys of the score in a review where `main_score_name` is null: the older and the newer schema's.
 SCORE_KEYS = ("accuracy", "acc")
+#: More replies to one question than this is a damaged configuration.
+MAX_REPEATS = 1000
 
 Row = dict[str, Any]
 
@@ -36,7 +38,9 @@ def read(path: Path, questions: dict[str, list[Question]]) -> Run:
     config, notes = files.config(folder)
     report, more = files.report(folder)
     notes += more
-    repeats = whole(config.get("repeats"), 1, MAX_INDEX) or 1
+    repeats = whole(config.get("repeats"), 1, MAX_REPEATS) or 1
+    if config.get("repeats") not in (None, repeats):
+        notes.append(f"repeats: expected 1 ... {MAX_REPEATS}, got {config['repeats']!r:.50}; taken as 1")
     predictions, bad_p, replaced_p, said_p = _rows(folder.predictions)
     reviews, bad_r, replaced_r, said_r = _rows(folder.reviews)
     notes += said_p + said_r
