@@ -103,6 +103,17 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], identifier: st
     return f'<table id="{identifier}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
+def _grouped(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Rows whose cells after the first are alike become one, with the range of their latencies."""
+    groups: list[tuple[Any, Any, Sequence[Any]]] = []
+    for first, *rest in rows:
+        if groups and groups[-1][2] == rest:
+            groups[-1] = (groups[-1][0], first, rest)
+        else:
+            groups.append((first, first, rest))
+    return [(str(low) if low == high else f"{low} … {high}", *rest) for low, high, rest in groups]
+
+
 def _cards(frontier: Frontier, latency_ms: int) -> str:
     point = frontier.at(latency_ms)
     keeps_up = frontier.keeps_up_at_ms
@@ -121,7 +132,7 @@ def _cards(frontier: Frontier, latency_ms: int) -> str:
 
 
 def _frontier_table(frontier: Frontier) -> str:
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             p.latency_ms,
             p.reading,
@@ -137,11 +148,13 @@ def _frontier_table(frontier: Frontier) -> str:
         )
         for p in frontier.points
     ]
-    columns = (
+    columns: tuple[str, ...] = (
         "l (ms)", "reading", "C (bits/s)", "95 %", "gap", "detection", "identification", "severity", "R(D)", "keeps up",
         "reason",
     )  # fmt: skip
-    return _table(columns, rows, "frontier")
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return _table(columns, _grouped(rows), "frontier")
 
 
 def _section(title: str, body: str) -> str:
@@ -165,7 +178,7 @@ def _split_section(trace: Trace) -> str:
         for p in split.points
     ]
     columns = ("l (ms)", "reading", "link", "perception", "decision", "C ideal", "prediction alone", "link information")
-    table = _table(columns, rows, "split")
+    table = _table(columns, _grouped(rows), "split")
     return _section(title, f'<figure>{_svg(split_figure(split))}</figure><div class="scroll">{table}</div>')
 
 
