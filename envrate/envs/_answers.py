@@ -11,6 +11,7 @@ import numpy as np
 
 from envrate._responses import Threshold
 from envrate.envs import _rings
+from envrate.envs._clock import Tempo
 from envrate.task import Task
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def severity(core: Core, required: Any, given: Any) -> Any:
     return jnp.where(known, lookup(d.reshape(-1), jnp.maximum(required, 0) * len(d) + given), np.float32(0))
 
 
-def start(core: Core, z: Any, key: Any, episode: Any, batch: tuple[int, ...]) -> Pending:
+def start(core: Core, z: Any, batch: tuple[int, ...]) -> Pending:
     """Tick 0 has begun; nothing has been seen."""
     slots = core.clock.ticks_open()
     unanswered: Any = jnp.ones((core.probe_slots, *batch), bool) if core.task.probes is not None else ()
@@ -98,7 +99,7 @@ def start(core: Core, z: Any, key: Any, episode: Any, batch: tuple[int, ...]) ->
         small = core.task.num_symbols <= 127
         due = jnp.full((slots, *batch), SETTLED, jnp.int8 if small else jnp.int32)
     pending = Pending(due, jnp.full(batch, -1, jnp.int32), unanswered, outputs)
-    return begin(core, pending, z, jnp.int32(0), jnp.bool_(True))
+    return begin(core, pending, z, core.tempo.start(), jnp.bool_(True))
 
 
 def output_slots(core: Core) -> int:
@@ -106,71 +107,63 @@ def output_slots(core: Core) -> int:
     return (core.compute_ms + core.link.uplink_ms) // core.clock.turn_ms + 2
 
 
-def begin(core: Core, pending: Pending, z: Any, tick: Any, onset: Any) -> Pending:
-    """The state after `tick` has begun, where `onset` (a scalar)."""
-    slot = tick % pending.due.shape[0]
+def begin(core: Core, pending: Pending, z: Any, now: Any, onset: Any) -> Pending:
+    """The state after a tick has begun, where `onset` (a scalar)."""
     wanted = z if core.task.is_tracking else core.letters.required(z).astype(pending.due.dtype)
-    row = jnp.where(onset, wanted, _rings.read(pending.due, slot))
-    pending = pending._replace(due=_rings.write(pending.due, slot, row))
+    pending = pending._replace(due=_rings.put(pending.due, now[Tempo.SLOT], wanted, onset))
     if core.task.probes is None:
         return pending
-    slot = tick % core.probe_slots
-    row = onset | _rings.read(pending.unanswered, slot)
-    return pending._replace(unanswered=_rings.write(pending.unanswered, slot, row))
+    slot = now[Tempo.TICK] % core.probe_slots
+    return pending._replace(unanswered=_rings.put(pending.unanswered, slot, jnp.bool_(True), onset))
 
 
 def answer(
-    core: Core, pending: Pending, transit: Transit, action: Any, step: Any, effect: Any
+    core: Core, pending: Pending, transit: Transit, action: Any, before: Any, now: Any, effect: Any
 ) -> tuple[Pending, Any, tuple[Any, Any, Any, Any]]:
-    """Takes the action computed at the start of `step`.
+    """Takes the action of the micro-turn from counters `before` to counters `now`.
 
     Returns:
         The state, the reward of the step, and (tick, value, probe tick, probe value) as in `Record`.
     """
     if core.task.is_tracking:
-        return _track(core, pending, action, step, effect)
+        return _track(core, pending, action, before, now, effect)
     factors = list(action) if core.num_factors() else [action]
-    symbol = factors.pop(0)
-    current = core.clock.newest_tick(step * core.clock.turn_ms)
+    symbol, current = factors.pop(0), before[Tempo.TICK]
     tick = jnp.maximum(current - factors.pop(0), -1) if core.task.reply == "named" else pending.newest
     responds = symbol > 0
+    valid = responds & (effect - tick * core.clock.tick_ms <= core.clock.horizon_ms) & (tick >= 0)
     slots = pending.due.shape[0]
-    held = current - (current - jnp.arange(slots)) % slots  # the tick in each slot
-    in_time = effect - tick * core.clock.tick_ms <= core.clock.horizon_ms
-    valid = responds & in_time & (tick >= 0)
-    rows, settled = [], jnp.full(jnp.shape(symbol), SETTLED, pending.due.dtype)
+    held = current - _rings.ages(slots, before[Tempo.SLOT])  # the tick in each slot
+    settled = jnp.full(jnp.shape(symbol), SETTLED, jnp.int32)
     for i in range(slots):
-        hit = valid & (tick == held[i])
-        settled = jnp.where(hit, pending.due[i], settled)
-        rows.append(jnp.where(hit, np.asarray(SETTLED, pending.due.dtype), pending.due[i]))
-    due = jnp.stack(rows)
-    cost = jnp.where(tick < core.clock.num_ticks, severity(core, settled.astype(jnp.int32), symbol), np.float32(0))
+        settled = jnp.where(tick == held[i], pending.due[i].astype(jnp.int32), settled)
+    settled = jnp.where(valid & (tick < core.clock.num_ticks), settled, SETTLED)
+    cost = severity(core, settled, symbol)
 
-    expiring = core.clock.due_tick(step)
-    left = _rings.read(due, expiring % slots).astype(jnp.int32)
-    moment = expiring * core.clock.tick_ms + core.clock.horizon_ms
-    scored = (expiring >= 0) & (expiring < core.clock.num_ticks) & (moment >= step * core.clock.turn_ms)
-    cost = cost + jnp.where(scored, severity(core, left, jnp.zeros_like(symbol)), np.float32(0))
+    expiring = now[Tempo.DUE]
+    scored = (expiring > before[Tempo.DUE]) & (expiring >= 0) & (expiring < core.clock.num_ticks)
+    left = _rings.read(pending.due, now[Tempo.DUE_SLOT]).astype(jnp.int32)
+    left = jnp.where(scored & ~(valid & (tick == expiring)), left, SETTLED)
+    cost = cost + severity(core, left, jnp.zeros_like(symbol))
 
-    pending = pending._replace(due=due)
+    hit = valid[None] & (tick[None] == held.reshape(-1, *(1,) * jnp.ndim(symbol)))
+    pending = pending._replace(due=jnp.where(hit, np.asarray(SETTLED, pending.due.dtype), pending.due))
     given_tick = jnp.where(responds, tick, -1)
     if core.task.probes is None:
         nothing = jnp.zeros_like(symbol)
         return pending, -cost, (given_tick, symbol, nothing - 1, nothing)
-    pending, asked = _answer_probe(core, pending, transit, factors[0], step, effect)
+    pending, asked = _answer_probe(core, pending, transit, factors[0], before, effect)
     return pending, -cost, (given_tick, symbol, asked, factors[0])
 
 
 def _answer_probe(
-    core: Core, pending: Pending, transit: Transit, given: Any, step: Any, effect: Any
+    core: Core, pending: Pending, transit: Transit, given: Any, before: Any, effect: Any
 ) -> tuple[Pending, Any]:
     """The answer goes to the newest probe seen that has none yet and is within its deadline."""
     probes = core.task.probes
     assert probes is not None
-    now = step * core.clock.turn_ms
-    slots = core.probe_slots
-    newest = core.clock.newest_tick(now)
-    held = newest - (newest - jnp.arange(slots)) % slots
+    now, newest, slots = before[Tempo.NOW], before[Tempo.TICK], core.probe_slots
+    held = newest - _rings.ages(slots, newest % slots)
     open_until = held * core.clock.tick_ms + probes.after_ms + probes.deadline_ms
     column = (-1, *(1,) * jnp.ndim(given))
     can = (transit.probe_arrival <= now) & pending.unanswered & ((open_until >= effect) & (held >= 0)).reshape(column)
@@ -181,19 +174,17 @@ def _answer_probe(
 
 
 def _track(
-    core: Core, pending: Pending, action: Any, step: Any, effect: Any
+    core: Core, pending: Pending, action: Any, before: Any, now: Any, effect: Any
 ) -> tuple[Pending, Any, tuple[Any, Any, Any, Any]]:
     """A tick costs the squared error of the output in effect at onset + horizon; before the first output that is 0."""
     count = pending.outputs.shape[0]
-    outputs = _rings.write(pending.outputs, step % count, action)
-    expiring = core.clock.due_tick(step)
+    outputs = _rings.write(pending.outputs, before[Tempo.STEP] % count, action)
+    expiring = now[Tempo.DUE]
     moment = expiring * core.clock.tick_ms + core.clock.horizon_ms
-    source = (moment - (effect - step * core.clock.turn_ms)) // core.clock.turn_ms
+    source = (moment - (effect - before[Tempo.NOW])) // core.clock.turn_ms
     output = jnp.where(source >= 0, _rings.read(outputs, source % count), np.float32(0))
-    wanted = _rings.read(pending.due, expiring % pending.due.shape[0])
-    scored = (expiring >= 0) & (expiring < core.clock.num_ticks)
-    scored = scored & (moment >= step * core.clock.turn_ms)
+    wanted = _rings.read(pending.due, now[Tempo.DUE_SLOT])
+    scored = (expiring > before[Tempo.DUE]) & (expiring >= 0) & (expiring < core.clock.num_ticks)
     cost = jnp.where(scored, ((wanted - output) ** 2).sum(axis=0), np.float32(0))
     nothing = jnp.zeros_like(pending.newest)
     return pending._replace(outputs=outputs), -cost, (pending.newest, action, nothing - 1, nothing)
-

@@ -16,9 +16,9 @@ from envrate import _checks, _counters
 from envrate._counters import Stream
 from envrate.channels import Link, _kernel
 from envrate.channels._kernel import LinkParams
-from envrate.envs import _answers, _packets
+from envrate.envs import _answers, _arrivals, _packets
 from envrate.envs._answers import Pending
-from envrate.envs._clock import Clock
+from envrate.envs._clock import Clock, Tempo
 from envrate.envs._packets import Stamps, Transit
 from envrate.latents import _kernels
 from envrate.renderers._base import Renderer
@@ -31,7 +31,7 @@ PyTree = Any
 class State(NamedTuple):
     """Everything that the future depends on."""
 
-    step: Any  # () int32, micro-turns since reset
+    now: Any  # (9,) int32, the clock's counters; see `Tempo`
     episode: Any  # () int32
     key: Any  # two (*batch) uint32
     latent: Any  # the sampler's own
@@ -110,6 +110,11 @@ class Core:
         age_ms = max(self.age_ms, self.settle_ms + self.clock.turn_ms) if self._keep else self.age_ms
         return self.clock.slots(age_ms, self.clock.packet_ms)
 
+    @cached_property
+    def tempo(self) -> Tempo:
+        """The clock's counters."""
+        return Tempo(self.clock, self.slots)
+
     @property
     def settle_ms(self) -> int:
         """From a tick's onset until its outcome at every latency, and its probe's, can no longer change."""
@@ -136,23 +141,24 @@ class Core:
             episode: int32 scalar.
         """
         batch = tuple(jnp.shape(key[0]))
-        step = jnp.int32(0)
-        draws = _kernels.Draws(_counters.block(key, step, episode, Stream.LATENT))
-        latent, z = self.sampler.start(draws, self.clock.total_ticks)
-        values = (z, z, z)
-        pending = _answers.start(self, z, key, episode, batch)
+        now, zero = jnp.asarray(self.tempo.start()), jnp.int32(0)
         stamps = Stamps(key, episode)
+        latent, z = self.sampler.start(_kernels.Draws(stamps.bits(zero, Stream.LATENT)), self.clock.total_ticks)
+        values = (z, z, z)
+        pending = _answers.start(self, z, batch)
         transit = _packets.start(self, stamps, z, batch)
         if self.clock.frame_ms is None:
-            transit = _packets.send_signal(self, p, transit, stamps, values, step, jnp.int32(0), jnp.bool_(True))
-        transit, window, fresh = _packets.arrivals(self, transit, jnp.int32(-1), step, step, batch)
+            chance = _packets.chance(self, p, transit, stamps, zero)
+            transit = _packets.send_signal(self, p, transit, stamps, values, zero, zero, jnp.bool_(True), zero, chance)
+        window, fresh = _arrivals.arrivals(self, transit, now, jnp.int32(-1), batch)
         held: PyTree = ()
         if self.signal.holds:
             shape = (self.window, *self.signal.shape)
-            shape = (*shape, *batch) if _packets.is_small(self) else (*batch, *shape)
+            shape = (*shape, *batch) if _arrivals.is_small(self) else (*batch, *shape)
             held = jnp.full(shape, self.signal.empty, self.signal.dtype)
-        signal, held = _packets.shown(self, stamps, window, fresh, held, batch)
-        state = State(step, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
+        signal, held = _arrivals.shown(self, stamps, window, fresh, held, batch)
+        pending = pending._replace(newest=window.newest_tick)
+        state = State(now, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
         return state, Observation(signal, window.age_ms, fresh)
 
     def step(self, p: LinkParams, state: State, action: Any) -> tuple[State, Observation, Any, Record]:
@@ -168,32 +174,43 @@ class Core:
             The state, the observation, (*batch) float32 reward and the record.
         """
         batch = tuple(jnp.shape(state.key[0]))
-        step, stamps = state.step, Stamps(state.key, state.episode)
-        begin, end = step * self.clock.turn_ms, (step + 1) * self.clock.turn_ms
+        stamps, before = Stamps(state.key, state.episode), state.now
+        now = self.tempo.advance(before)
+        begin, tick = before[Tempo.NOW], now[Tempo.TICK]
+        onset = tick > before[Tempo.TICK]
         effect = begin + self.compute_ms + p.uplink_ms
-        pending, reward, given = _answers.answer(self, state.pending, state.transit, action, step, effect)
+        pending, reward, given = _answers.answer(self, state.pending, state.transit, action, before, now, effect)
 
-        tick = self.clock.newest_tick(end)
-        onset = tick * self.clock.tick_ms > begin
-        latent, z = jax.lax.cond(
+        # Draws are made in a branch of their own: what a branch returns is computed once, not in all that uses it.
+        (latent, z), chance = jax.lax.cond(
             onset,
-            lambda: self.sampler.move(
-                state.latent, _kernels.Draws(_counters.block(state.key, tick, state.episode, Stream.LATENT)), tick
+            lambda: (
+                self.sampler.move(state.latent, _kernels.Draws(stamps.bits(tick, Stream.LATENT)), tick),
+                self._chance(p, state.transit, stamps, tick),
             ),
-            lambda: (state.latent, state.z[0]),
+            lambda: ((state.latent, state.z[0]), self._no_chance(state.transit)),
         )
         older = jax.tree.map(lambda new, old: jnp.where(onset, new, old), state.z[:2], state.z[1:])
         values = (z, *older)
-        pending = _answers.begin(self, pending, z, tick, onset)
+        pending = _answers.begin(self, pending, z, now, onset)
         transit, gone_probe = _packets.begin_probe(self, state.transit, stamps, z, tick, onset)
-        transit, gone = _packets.send_step(self, p, transit, stamps, values, begin, end, tick)
+        transit, gone = _packets.send_step(self, p, transit, stamps, values, before, now, chance)
 
-        transit, window, fresh = _packets.arrivals(self, transit, begin, end, step + 1, batch)
+        window, fresh = _arrivals.arrivals(self, transit, now, begin, batch)
         pending = pending._replace(newest=jnp.maximum(pending.newest, window.newest_tick))
-        signal, held = _packets.shown(self, stamps, window, fresh, state.held, batch)
-        state = State(step + 1, state.episode, state.key, latent, values, pending, transit, held)
+        signal, held = _arrivals.shown(self, stamps, window, fresh, state.held, batch)
+        state = State(now, state.episode, state.key, latent, values, pending, transit, held)
         record = Record(*given, z, gone, gone_probe)
         return state, Observation(signal, window.age_ms, fresh), reward, record
+
+    def _chance(self, p: LinkParams, transit: Transit, stamps: Stamps, tick: Any) -> Any:
+        """The chance of an event renderer's packet; streams draw when they send."""
+        return _packets.chance(self, p, transit, stamps, tick) if self.clock.frame_ms is None else ()
+
+    def _no_chance(self, transit: Transit) -> Any:
+        if self.clock.frame_ms is not None:
+            return ()
+        return _kernel.Draws(transit.link.busy_us, transit.link.bad, transit.link.bad)
 
     def num_factors(self) -> int:
         """Factors of the action: 0 for a plain symbol or a tracked value."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from envrate.channels import _kernel
 from envrate.envs import _answers, _rings
+from envrate.envs._clock import Tempo
 from envrate.envs._core import Core, Record, State
 from envrate.scorers import _tally
 from envrate.scorers._outcome import DONT_KNOW, NOT_PROBED, RIGHT, WRONG
@@ -107,7 +108,8 @@ class Counter:
     def step(self, counts: Counts, uplink_ms: Any, state: State, record: Record) -> Counts:
         """The counts after a step that led to `state`."""
         clock, slots = self.core.clock, self._slots
-        begin, end = (state.step - 1) * clock.turn_ms, state.step * clock.turn_ms
+        end = state.now[Tempo.NOW]
+        begin = end - clock.turn_ms
         current = clock.newest_tick(begin)
         held = (current - (current - jnp.arange(slots)) % slots)[:, None]
         responds = record.value > 0

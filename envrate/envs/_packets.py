@@ -1,4 +1,4 @@
-"""Packets on their way: sent at onsets or captures, kept until they arrive, rendered when they do."""
+"""Packets on their way: sent at onsets or captures, and kept until they arrive."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from envrate._counters import Stream, Words
 from envrate.channels import _kernel, _oldest
 from envrate.channels._kernel import LinkParams, LinkState
 from envrate.envs import _rings
+from envrate.envs._clock import Tempo
 
 if TYPE_CHECKING:
     from envrate.envs._core import Core
@@ -22,12 +23,6 @@ PyTree = Any
 
 #: In `Transit.probe_arrival`: the tick will be asked about, the question is not sent yet.
 TO_ASK = _kernel.NEVER + 1
-#: Longer than anything is under way: no packet is kept beyond max_age_ms and a few ticks.
-LONGEST_MS = 2**29
-#: Signals of at most this many numbers are rendered without asking first whether anything arrived.
-SMALL_SIGNAL = 8
-#: Environments whose larger signals are drawn together.
-BLOCK_ENVS = 128
 
 
 class Stamps(NamedTuple):
@@ -50,32 +45,6 @@ class Transit(NamedTuple):
     payload: Any  # (S, ..., *batch)
     queue: Any  # what a link that drops its oldest packet needs to know of those that wait; else ()
     probe_arrival: Any  # (P, *batch) int32; () without probes
-
-
-class BatchFirst(NamedTuple):
-    """A large signal whose first axis is the batch: each picture lies in one piece."""
-
-    value: Any  # (B, W, ...)
-
-
-def batch_first(leaf: Any, xp: Any) -> Any:
-    """A leaf of an observation with the batch as its first axis; `xp` is numpy or jax.numpy."""
-    return xp.asarray(leaf.value) if isinstance(leaf, BatchFirst) else xp.moveaxis(xp.asarray(leaf), -1, 0)
-
-
-def is_small(core: Core) -> bool:
-    """Whether the signal is small enough to be kept with the batch as its last axis."""
-    return int(np.prod(core.signal.shape)) * core.window <= SMALL_SIGNAL
-
-
-class Window(NamedTuple):
-    """The newest arrivals of an observation, newest last."""
-
-    packet: Any  # (W, *batch) int32, the packet's number, or the tick of a probe; -1 empty
-    probe: Any  # (W, *batch) bool
-    age_ms: Any  # (W, *batch) int32 since capture end; -1 empty
-    payload: Any  # (W, ..., *batch)
-    newest_tick: Any  # (*batch) int32, the newest tick that any arrival of the signal is about; -1 none
 
 
 def start(core: Core, stamps: Stamps, z: Any, batch: tuple[int, ...]) -> Transit:
@@ -131,59 +100,76 @@ def begin_probe(
     return transit, old
 
 
+def chance(core: Core, p: LinkParams, transit: Transit, stamps: Stamps, number: Any) -> Any:
+    """The jitter and the loss of a packet of the signal."""
+    bits, chain_bits = stamps.bits(number, Stream.LINK), stamps.bits(number, Stream.LINK_STATE)
+    return _kernel.draw(p, transit.link.bad, bits, chain_bits)
+
+
 def send_step(
-    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, begin: Any, end: Any, tick: Any
+    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, before: Any, now: Any, drawn: Any
 ) -> tuple[Transit, Any]:
-    """Everything sent in (begin, end], in order of time; a packet of the signal before a probe of the same moment.
+    """Everything sent in a micro-turn, in order of time; a packet of the signal before a probe of the same moment.
+
+    Args:
+        core: settings.
+        p: the link.
+        transit: the state, its link as of the micro-turn's start.
+        stamps: random bits.
+        values: the latent at the newest three ticks, newest first.
+        before: the clock's counters at the start.
+        now: those at the end.
+        drawn: an event renderer's packet's chance, drawn at its onset.
 
     Returns:
         The state and (packets per step, *batch) arrivals of the packets whose slots were taken.
     """
+    begin, end, tick = before[Tempo.NOW], now[Tempo.NOW], now[Tempo.TICK]
+    if core.clock.frame_ms is None and core.task.probes is None:
+        old = _rings.read(transit.arrival, now[Tempo.PACKET_SLOT])
+        due = tick > before[Tempo.TICK]
+        transit = send_signal(core, p, transit, stamps, values, tick, begin, due, tick, drawn)
+        sent = jnp.where(due, end - now[Tempo.AGE], begin)
+        return transit._replace(link=_kernel.wait(transit.link, (end - sent) * 1000)), old[None]
+    return _send_several(core, p, transit, stamps, values, begin, end, tick, drawn)
+
+
+def _send_several(
+    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, begin: Any, end: Any, tick: Any, drawn: Any
+) -> tuple[Transit, Any]:
+    """`send_step` where one micro-turn can send several packets."""
     clock = core.clock
     first = clock.newest_packet(begin) + 1
     count = clock.newest_packet(end) - first + 1
     most = clock.packets_per_step
-    now = begin
-    asked = None
     if core.task.probes is not None:
         asked = clock.newest_probe(end)
         ask_ms = asked * clock.tick_ms + clock.probe_after_ms
         asks = (asked >= 0) & (ask_ms > begin)
         position = jnp.where(asks, clock.newest_packet(ask_ms) - first + 1, most + 1)
 
-    def packet(carry: tuple[Transit, Any], number: Any) -> tuple[tuple[Transit, Any], Any]:
+    def packet(carry: tuple[Transit, Any], j: Any) -> tuple[tuple[Transit, Any], Any]:
         transit, now = carry
-        sent = number * clock.packet_ms
+        number, due = first + j, j < count
         old = _rings.read(transit.arrival, number % core.slots)
-        due = number < first + count
-        moved = send_signal(core, p, transit, stamps, values, number, now, due, tick)
-        return (moved, jnp.where(due, sent, now)), old
+        chosen = drawn if clock.frame_ms is None else None
+        moved = send_signal(core, p, transit, stamps, values, number, now, due, tick, chosen)
+        return (moved, jnp.where(due, number * clock.packet_ms, now)), old
 
     def question(carry: tuple[Transit, Any]) -> tuple[Transit, Any]:
         transit, now = carry
         return _send_probe(core, p, transit, stamps, asked, now, asks), jnp.where(asks, ask_ms, now)
 
-    carry = (transit, now)
-    if asked is None and most <= 2:
-        gone = []
-        for j in range(most):
-            carry, old = packet(carry, first + j)
-            gone.append(old)
-        transit, now = carry
-        gone_rows = jnp.stack(gone)
-    else:
+    def body(carry: tuple[Transit, Any], j: Any) -> tuple[tuple[Transit, Any], Any]:
+        if core.task.probes is not None:
+            carry = jax.lax.cond(j == position, question, lambda c: c, carry)
+        return packet(carry, j)
 
-        def body(carry: tuple[Transit, Any], j: Any) -> tuple[tuple[Transit, Any], Any]:
-            if asked is not None:
-                carry = jax.lax.cond(j == position, question, lambda c: c, carry)
-            return packet(carry, first + j)
-
-        carry, gone_rows = jax.lax.scan(body, carry, jnp.arange(most))
-        if asked is not None:
-            carry = jax.lax.cond(position == most, question, lambda c: c, carry)
-        transit, now = carry
-    link = _kernel.wait(transit.link, (end - now) * 1000)
-    return transit._replace(link=link), gone_rows
+    carry, gone = jax.lax.scan(body, (transit, begin), jnp.arange(most))
+    if core.task.probes is not None:
+        carry = jax.lax.cond(position == most, question, lambda c: c, carry)
+    transit, now = carry
+    return transit._replace(link=_kernel.wait(transit.link, (end - now) * 1000)), gone
 
 
 def send_signal(
@@ -195,7 +181,8 @@ def send_signal(
     number: Any,
     now: Any,
     due: Any,
-    tick: Any = 0,
+    tick: Any,
+    drawn: Any = None,
 ) -> Transit:
     """Captures packet `number` and offers it to the link, where `due` (a scalar).
 
@@ -209,6 +196,7 @@ def send_signal(
         now: int32 scalar, the moment of the last send.
         due: bool scalar.
         tick: int32 scalar, the newest of the three ticks.
+        drawn: the packet's chance; None draws it here.
     """
     batch = tuple(jnp.shape(stamps.key[0]))
     slot, sent = number % core.slots, number * core.clock.packet_ms
@@ -221,29 +209,29 @@ def send_signal(
             z1 = _at(values, tick - core.clock.newest_tick(sent - 1))
         source, payload = _capture(core, stamps, transit.source, z0, z1, number, batch)
         link = _kernel.wait(transit.link, (sent - now) * 1000)
-        bits, chain_bits = stamps.bits(number, Stream.LINK), stamps.bits(number, Stream.LINK_STATE)
-        chance = _kernel.draw(p, link.bad, bits, chain_bits)
+        own = chance(core, p, transit, stamps, number) if drawn is None else drawn
         if core.drops_oldest:
-            link, queue, arrival = _offer(core, p, transit, link, slot, sent, chance, True)
+            link, queue, arrival = _offer(core, p, transit, link, slot, sent, own, True)
             return link, source, queue, arrival, payload
-        link, arrival = _kernel.send(p, link, sent, chance, True)
+        link, arrival = _kernel.send(p, link, sent, own, True)
         return link, source, (), jnp.broadcast_to(arrival, batch), payload
 
     def stay() -> tuple[LinkState, PyTree, Any, Any, PyTree]:
-        kept = (transit.arrival, transit.probe_arrival) if core.drops_oldest else _rings.read(transit.arrival, slot)
-        return transit.link, transit.source, transit.queue, kept, _rings.read(transit.payload, slot)
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), transit.payload)
+        if core.drops_oldest:
+            return transit.link, transit.source, transit.queue, (transit.arrival, transit.probe_arrival), nothing
+        return transit.link, transit.source, (), jnp.zeros(batch, jnp.int32), nothing
 
     link, source, queue, arrival, payload = jax.lax.cond(due, go, stay)
-    transit = transit._replace(
-        link=link, source=source, queue=queue, payload=_rings.write(transit.payload, slot, payload)
-    )
+    ring = _rings.put(transit.payload, slot, payload, due)
+    transit = transit._replace(link=link, source=source, queue=queue, payload=ring)
     if core.drops_oldest:
         return transit._replace(arrival=arrival[0], probe_arrival=arrival[1])
-    return transit._replace(arrival=_rings.write(transit.arrival, slot, arrival))
+    return transit._replace(arrival=_rings.put(transit.arrival, slot, arrival, due))
 
 
 def _offer(
-    core: Core, p: LinkParams, transit: Transit, link: LinkState, slot: Any, sent: Any, chance: Any, mask: Any
+    core: Core, p: LinkParams, transit: Transit, link: LinkState, slot: Any, sent: Any, own: Any, mask: Any
 ) -> tuple[LinkState, Any, tuple[Any, Any]]:
     """A packet at `sent` for a link that may drop its oldest; slots of probes come after those of the signal.
 
@@ -262,7 +250,7 @@ def _offer(
         moments = jnp.concatenate([moments, jnp.where(tick >= 0, asked, -1)])
         order = jnp.concatenate([order, (asked - sent) * 2 + 1])
         arrival = jnp.concatenate([arrival, transit.probe_arrival])
-    link, queue, arrival = _oldest.send(p, link, transit.queue, arrival, moments, order, slot, sent, chance, mask)
+    link, queue, arrival = _oldest.send(p, link, transit.queue, arrival, moments, order, slot, sent, own, mask)
     probes = arrival[core.slots :] if core.probe_slots else transit.probe_arrival
     return link, queue, (arrival[: core.slots], probes)
 
@@ -281,9 +269,9 @@ def _send_probe(
     link = _kernel.wait(transit.link, (sent - now) * 1000)
     bits, chain_bits = stamps.bits(tick, Stream.LINK_PROBE), stamps.bits(tick, Stream.LINK_STATE_PROBE)
     mask = (row == TO_ASK) & asks
-    chance = _kernel.draw(p, link.bad, bits, chain_bits)
+    own = _kernel.draw(p, link.bad, bits, chain_bits)
     if core.drops_oldest:
-        link, queue, arrivals_now = _offer(core, p, transit, link, core.slots + slot, sent, chance, mask)
+        link, queue, arrivals_now = _offer(core, p, transit, link, core.slots + slot, sent, own, mask)
         restored = jnp.where(mask, _rings.read(arrivals_now[1], slot), row)
         return transit._replace(
             link=link,
@@ -291,119 +279,7 @@ def _send_probe(
             arrival=arrivals_now[0],
             probe_arrival=_rings.write(arrivals_now[1], slot, restored),
         )
-    moved, arrival = _kernel.send(p, link, sent, chance, mask)
+    moved, arrival = _kernel.send(p, link, sent, own, mask)
     return transit._replace(
         link=moved, probe_arrival=_rings.write(transit.probe_arrival, slot, jnp.where(mask, arrival, row))
     )
-
-
-def arrivals(
-    core: Core, transit: Transit, begin: Any, end: Any, step: Any, batch: tuple[int, ...]
-) -> tuple[Transit, Window, Any]:
-    """What arrives in (begin, end]: the window of the newest W, and (*batch) int32 the count of all."""
-    clock, slots = core.clock, core.slots
-    last = clock.newest_packet(end)
-    number = last - (last - jnp.arange(slots)) % slots  # the packet in each slot
-    arrived = (transit.arrival > begin) & (transit.arrival <= end)
-    fresh = arrived.sum(axis=0, dtype=jnp.int32)
-    if core.task.probes is None:
-        found = jnp.stack(_rings.newest(arrived, number, core.window)[::-1])
-        probe = jnp.zeros(found.shape, bool)
-        packet, sent = found, found * clock.packet_ms
-        newest_packet = found[-1]
-    else:
-        tick = clock.newest_tick(end)
-        asked = tick - (tick - jnp.arange(core.probe_slots)) % core.probe_slots
-        probe_here = (transit.probe_arrival > begin) & (transit.probe_arrival <= end)
-        fresh = fresh + probe_here.sum(axis=0, dtype=jnp.int32)
-        # Order of sending, counted from a moment before anything that can still arrive.
-        base = end - LONGEST_MS
-        moments = jnp.concatenate(
-            [(number * clock.packet_ms - base) * 2, (asked * clock.tick_ms + clock.probe_after_ms - base) * 2 + 1]
-        )
-        here = jnp.concatenate([arrived, probe_here])
-        found = jnp.stack(_rings.newest(here, moments, core.window)[::-1])
-        probe, sent = (found >= 0) & (found % 2 == 1), base + found // 2
-        packet = jnp.where(probe, (sent - clock.probe_after_ms) // clock.tick_ms, sent // clock.packet_ms)
-        packet = jnp.where(found >= 0, packet, -1)
-        column = (-1, *(1,) * len(batch))
-        newest_packet = jnp.where(arrived, number.reshape(column), -1).max(axis=0)
-    age = jnp.where(found >= 0, end - sent, -1)
-    payload = jax.tree.map(
-        lambda *rows: jnp.stack(rows),
-        *(_rings.pick(transit.payload, packet[w] % slots, slots) for w in range(core.window)),
-    )
-    newest_tick = jnp.where(newest_packet >= 0, clock.tick_of_packet(newest_packet), -1)
-    return transit, Window(packet, probe, age, payload, newest_tick), fresh
-
-
-def shown(
-    core: Core, stamps: Stamps, window: Window, fresh: Any, held: PyTree, batch: tuple[int, ...]
-) -> tuple[Any, PyTree]:
-    """The rendered window and the picture to hold: (W, ..., *batch), or `BatchFirst` where the signal is large."""
-    spec = core.signal
-    empty = jnp.asarray(spec.empty, spec.dtype)
-
-    keys = tuple(jnp.broadcast_to(word, window.packet.shape) for word in stamps.key)
-    own = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER)
-    if core.task.probes is not None:
-        asked = _counters.block(keys, window.packet, stamps.episode, Stream.RENDER_PROBE)
-        own = tuple(jnp.where(window.probe, a, b) for a, b in zip(asked, own, strict=True))
-    end_ms = jnp.where(
-        window.probe,
-        window.packet * core.clock.tick_ms + core.clock.probe_after_ms,
-        window.packet * core.clock.packet_ms,
-    )
-    lasting = _counters.as_key(stamps.bits(0, Stream.EPISODE))
-
-    def one(there: Any, payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
-        picture = core.renderer.render(core.task, payload, end, probe, episode_key, key).astype(spec.dtype)
-        return jnp.where(there, picture, empty)
-
-    there = window.packet >= 0
-    packets = (there, window.payload, end_ms, window.probe, _counters.as_key(own))
-    if is_small(core):
-
-        def all_of_one(there: Any, payload: Any, end: Any, probe: Any, episode_key: Any, key: Any) -> Any:
-            return jax.vmap(one, in_axes=(0, 0, 0, 0, None, 0))(there, payload, end, probe, episode_key, key)
-
-        arguments = (*packets[:4], lasting, packets[4])
-        signal = _rings.over_batch(all_of_one, batch)(*arguments)
-    else:
-        signal = _pictures(one, packets, lasting, jnp.full(spec.shape, empty), batch)
-        if spec.holds:
-            signal = jnp.where((fresh > 0).reshape(*batch, 1, *(1,) * len(spec.shape)), signal, held)
-        return (BatchFirst(signal) if batch else signal), (signal if spec.holds else ())
-    if not spec.holds:
-        return signal, ()
-    kept = jnp.where((fresh > 0).reshape(1, *(1,) * len(spec.shape), *batch), signal, held)
-    return kept, kept
-
-
-def _pictures(one: Any, packets: Any, lasting: Any, empty: Any, batch: tuple[int, ...]) -> Any:
-    """(*batch, W, ...) large signals, slot by slot and some environments at a time, skipping those where none arrived.
-
-    Pixels are drawn with the environment as the first axis: with it last, neighbours in memory would come from
-    different pictures. Blocks of environments keep what is half drawn small.
-    """
-
-    def drawn(block: Any) -> Any:
-        render = one
-        for _ in batch:
-            render = jax.vmap(render)
-        shape = (*block[0].shape, *empty.shape)
-        return jax.lax.cond(block[0].any(), lambda: render(*block), lambda: jnp.broadcast_to(empty, shape))
-
-    def slot(packet: Any) -> Any:
-        first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0) if batch else leaf, (*packet[:4], lasting, packet[4]))
-        if not batch or batch[0] <= BLOCK_ENVS:
-            return drawn(first)
-        whole = batch[0] // BLOCK_ENVS * BLOCK_ENVS
-        cut = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, BLOCK_ENVS, *leaf.shape[1:]), first)
-        done = jax.lax.map(drawn, cut).reshape(whole, *empty.shape)
-        if whole == batch[0]:
-            return done
-        return jnp.concatenate([done, drawn(jax.tree.map(lambda leaf: leaf[whole:], first))])
-
-    rendered = jax.lax.map(slot, packets)
-    return jnp.moveaxis(rendered, 1, 0) if batch else rendered

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envrate.envs import _spaces
+from envrate.envs._arrivals import batch_first
 from envrate.envs._core import Core, Observation
-from envrate.envs._packets import batch_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 
 Array = jax.Array
 PyTree = Any
+#: Rings of at most this many slots are read and written as a whole.
+SMALL = 32
 
 
 def read(ring: PyTree, slot: Any) -> PyTree:
@@ -20,6 +22,29 @@ def read(ring: PyTree, slot: Any) -> PyTree:
 def write(ring: PyTree, slot: Any, row: PyTree) -> PyTree:
     """The rings with `row` at `slot`."""
     return jax.tree.map(lambda leaf, new: jax.lax.dynamic_update_index_in_dim(leaf, new, slot, 0), ring, row)
+
+
+def put(ring: PyTree, slot: Any, row: PyTree, when: Any) -> PyTree:
+    """The rings with `row` at `slot` where `when`, a scalar.
+
+    A small ring is written as a whole, which XLA does in place and together with what else it does to the ring.
+    """
+
+    def one(leaf: Array, new: Array) -> Array:
+        new = jnp.broadcast_to(new, leaf.shape[1:])
+        if leaf.shape[0] <= SMALL and leaf.ndim <= 2:
+            mine = (jnp.arange(leaf.shape[0]) == slot) & when
+            return jnp.where(mine.reshape(-1, *(1,) * (leaf.ndim - 1)), new[None], leaf)
+        kept = jax.lax.dynamic_index_in_dim(leaf, slot, 0, keepdims=False)
+        return jax.lax.dynamic_update_index_in_dim(leaf, jnp.where(when, new, kept), slot, 0)
+
+    return jax.tree.map(one, ring, row)
+
+
+def ages(slots: int, newest: Any) -> Array:
+    """(slots,) int32: how many rows ago each slot was written, 0 at `newest`."""
+    back = newest - jnp.arange(slots)
+    return jnp.where(back < 0, back + slots, back)
 
 
 def filled(slots: int, row: PyTree, fill: int = 0) -> PyTree:

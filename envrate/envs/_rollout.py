@@ -100,7 +100,7 @@ def simulate(
     if isinstance(agent, str):
         from envrate import agents
 
-        agent = agents.get(agent, core.task, modality=core.renderer.kind)
+        agent = agents.get(agent, core.task, modality=core.renderer)
     key = tuple(jnp.asarray(word) for word in _counters.keys(seed, num_envs))
     state, obs = _initial(core)(key)
     carry = Carry(state, obs, _policy.start(agent, num_envs, seed), jnp.zeros(num_envs, bool))

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from envrate import _checks, _counters
-from envrate.envs import _docs, _packets, _render, _spaces
+from envrate.envs import _arrivals, _docs, _render, _spaces
 from envrate.envs._core import Core
 from envrate.envs._settings import NUM_TICKS, Settings, fresh_seed
 
@@ -160,4 +160,4 @@ class EnvRateVectorEnv(gym.vector.VectorEnv[Observation, Any, Any]):
 
 def _batch_first(observation: Any) -> Observation:
     """The observation as a dict of views with the batch as the leading axis."""
-    return {name: _packets.batch_first(value, np) for name, value in observation._asdict().items()}
+    return {name: _arrivals.batch_first(value, np) for name, value in observation._asdict().items()}
