@@ -94,11 +94,15 @@ def bca(point: FloatArray, resampled: FloatArray, influence: FloatArray, *, leve
     Returns:
         Lower and upper ends; NaN where the point is, or where more than half of the resamples are.
 
+    Resamples of J blocks spread too little by the factor (J - 1) / J, and their spread is itself an estimate, so the
+    tails are those of Student's law with J - 1 degrees of freedom, widened by the root of J / (J - 1) (Hesterberg 2015).
     The share of resamples below the point counts ties as favours a share of one half: at a boundary, such as a rate of
     0, half of the resamples can equal the point.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr, ndtri, stdtrit
 
+    groups = max(2, len(influence))
+    reach = float(np.sqrt(groups / (groups - 1)) * stdtrit(groups - 1, 0.5 + level / 2))
     out = np.full((2, len(point)), np.nan)
     for s in range(len(point)):
         values = resampled[:, s]
@@ -113,8 +117,8 @@ def bca(point: FloatArray, resampled: FloatArray, influence: FloatArray, *, leve
         u = influence[:, s] - influence[:, s].mean()
         spread = float((u**2).sum())
         acceleration = float((u**3).sum()) / (6.0 * spread**1.5) if spread > 0 else 0.0
-        for side, tail in enumerate((0.5 - level / 2, 0.5 + level / 2)):
-            z = bias + ndtri(tail)
+        for side, tail in enumerate((-reach, reach)):
+            z = bias + tail
             shifted = float(ndtr(bias + z / (1.0 - acceleration * z)))
             out[side, s] = _quantile(values, shifted)
     return out

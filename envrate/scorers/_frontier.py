@@ -282,6 +282,7 @@ def _points(counts: Tally, reading: str, scores: Scores, level_of: IntArray) -> 
     low, high = _bootstrap.bca(credited, resampled, scores.influence[:, best])
     sparse = np.fmax.accumulate(scores.sparse)
     low = np.maximum(_intervals.add_in_squares(credited, low, sparse), 0.0)
+    low = np.where(credited <= np.fmax.accumulate(scores.chance), 0.0, low)
     high = np.maximum(high, credited)
     harm_low, harm_high = _bootstrap.bca(scores.severity, scores.severity_resampled, scores.severity_influence)
     harm_high = -_intervals.add_in_squares(-scores.severity, -harm_high, -scores.severity_sparse)

@@ -28,6 +28,7 @@ class Scores:
 
     credited: FloatArray  # (L,)
     sparse: FloatArray  # (L,) the same with sparse classes at their Clopper-Pearson bounds
+    chance: FloatArray  # (L,) what outcomes that do not look at the required symbol exceed in 2.5 % of runs
     detection: FloatArray  # (L,)
     resampled: FloatArray  # (R, L)
     influence: FloatArray  # (J, L) jackknife values, up to a constant
@@ -158,7 +159,7 @@ def score(
     weights = _bootstrap.weights(tally.num_blocks, resamples, rng, window=window)
     readings = 1 + resolved
     parts = [
-        _profile_scores(tally.header, source, change, weights, window)
+        _profile_scores(tally.header, source, change, weights, window, rng)
         for source, change in zip(sources, changes, strict=True)
     ]
     parts += [[_item_scores(tally, trace, s, levels, weights)] * readings for s in others]
@@ -168,7 +169,12 @@ def score(
 
 
 def _profile_scores(
-    header: Header, source: _Source, changes: list[FloatArray], weights: FloatArray, window: int
+    header: Header,
+    source: _Source,
+    changes: list[FloatArray],
+    weights: FloatArray,
+    window: int,
+    rng: np.random.Generator,
 ) -> list[Scores]:
     """Scores of one profile stratum in each reading."""
     effect = _intervals.design_effect(source.blocks, window)
@@ -182,6 +188,8 @@ def _profile_scores(
         found = Scores(
             credited=bits[0],
             sparse=bits[1],
+            chance=_intervals.chance_bound(classes, source.total, bits[0] / source.per_second, effect, rng)
+            * source.per_second,
             detection=_detection(header, classes, table, bits[0] / source.per_second) * source.per_second,
             resampled=bits[2:],
             influence=-np.einsum("blc,lc->bl", changes[r], source.slopes[r]) * source.per_second,
@@ -206,6 +214,7 @@ def _at_least(resolved: Scores, output_only: Scores) -> Scores:
         output_only,
         credited=np.maximum(resolved.credited, output_only.credited),
         sparse=np.maximum(resolved.sparse, output_only.sparse),
+        chance=np.maximum(resolved.chance, output_only.chance),
         detection=np.where(larger, output_only.detection, resolved.detection),
         resampled=np.maximum(resolved.resampled, output_only.resampled),
         influence=np.where(larger, output_only.influence, resolved.influence),
@@ -250,6 +259,7 @@ def _item_scores(tally: Tally, trace: Trace | None, stratum: int, levels: IntArr
     return Scores(
         credited=rate,
         sparse=rate,
+        chance=np.zeros_like(rate),
         detection=rate if timing else np.where(np.isfinite(rate), 0.0, np.nan),
         resampled=np.asarray(drawn),
         influence=left.mean(axis=0) - left,

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from envrate.scorers._credited import CreditedRate
 from envrate.scorers._profile import Profile
-from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, required_counts
+from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, conditional, required_counts
 
 FloatArray = NDArray[np.float64]
 
@@ -21,6 +22,8 @@ FEW = 5
 #: A rate with fewer events behind it than this is withheld.
 MIN_EVENTS = 10
 LEVEL = 0.95
+#: Runs drawn to see what chance adds.
+CHANCE_RUNS = 1000
 
 
 def clopper_pearson_upper(events: ArrayLike, trials: ArrayLike, tail: ArrayLike) -> FloatArray:
@@ -98,6 +101,41 @@ def sparse_bounds(
         trials = np.where(binding, per_mass * mass, 1.0) / effect[:, None]
     upper = clopper_pearson_upper(np.where(sparse, events, 0.0), np.maximum(trials, 1e-9), tail[:, None])
     return np.where(sparse, np.maximum(frequencies, upper * classes.mass), frequencies)
+
+
+def chance_bound(
+    classes: Profile, total: FloatArray, bits: FloatArray, effect: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """(L,) the rate, bits per letter, that outcomes which do not look at the required symbol exceed in 2.5 % of runs.
+
+    At a rate of 0 chance only ever adds, the more the more symbols there are, and no resample undoes it. So runs of
+    the same effective length are drawn with the outcome's own law, whatever is required.
+
+    Args:
+        classes: of the source.
+        total: (L, A, A + 4) reduced counts of the run.
+        bits: (L,) its rate per letter; 0 is returned where it is far beyond what chance can add.
+        effect: (L,) design effect.
+        rng: source of randomness.
+    """
+    rate = CreditedRate(classes)  # of one letter: that of a process with memory is lower
+    counts = required_counts(total)  # (L, A)
+    possible = classes.pmf > 0
+    out = np.zeros(len(total))
+    # Twice n ln 2 times the information of independent letters is about chi-squared; its mean plus ten deviations.
+    freedom = (len(classes.pmf) - 1) * (len(classes.pmf) + classes.resolved)
+    with np.errstate(divide="ignore"):
+        length = (counts[:, possible] / classes.pmf[possible]).min(axis=1) / effect
+        beyond = (freedom + 10.0 * np.sqrt(2.0 * freedom)) / (2.0 * np.log(2.0) * length)
+    for level in np.flatnonzero((bits > 0) & (bits < beyond)):
+        trials = np.maximum(np.round(counts[level] / effect[level]), 1).astype(np.int64)
+        table = conditional(total[level], resolved=classes.resolved)
+        law = np.clip(classes.pmf[possible] @ table[possible], 0.0, None)
+        runs = np.zeros((CHANCE_RUNS, len(classes.pmf), len(law)))
+        for a in np.flatnonzero(possible):
+            runs[:, a] = rng.multinomial(trials[a], law / law.sum(), CHANCE_RUNS) / trials[a]
+        out[level] = np.quantile(rate.lower(classes.frequencies(runs)), 0.5 + LEVEL / 2)
+    return out
 
 
 def add_in_squares(point: FloatArray, lower: FloatArray, sparse: FloatArray) -> FloatArray:
