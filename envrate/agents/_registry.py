@@ -8,6 +8,8 @@ from typing import Any
 from envrate import _checks
 from envrate.agents._ideal import IdealObserver
 from envrate.agents._reference import Always, Echo, GuessUnheard, Never, RandomGuess, Reactive
+from envrate.agents._tracking import Kalman, Rest
+from envrate.agents.perceivers import Perceiver
 from envrate.task import Task
 
 #: Name -> agent for a task shown in symbols. A new one is one line.
@@ -24,12 +26,30 @@ AGENTS: dict[str, Callable[[Task], Any]] = {
 BLIND = ("never", "always", "random")
 
 
-def get(name: str, task: Task, *, modality: str = "symbols") -> Any:
-    """The reference agent of that name for `task`; raises ValueError with the names there are."""
-    known = AGENTS if modality == "symbols" else {name: AGENTS[name] for name in BLIND}
+#: Agents for tracking tasks, likewise; an echo gives the newest value that it has.
+TRACKERS: dict[str, Callable[[Task], Any]] = {
+    "never": Rest,
+    "echo": lambda task: Perceiver(task, name="echo"),
+    "ideal": Kalman,
+}
+
+
+def get(name: str, task: Task, *, modality: Any = "symbols") -> Any:
+    """The reference agent of that name for `task`; raises ValueError with the names there are.
+
+    Args:
+        name: a name; "perceiver" reads any modality.
+        task: the task.
+        modality: a renderer or its kind.
+    """
+    kind = getattr(modality, "kind", modality)
+    known = TRACKERS if task.is_tracking else AGENTS
+    if kind != "symbols":
+        known = {name: make for name, make in known.items() if name in BLIND}
+    known = known | {"perceiver": lambda task: Perceiver(task, modality)}
     return known[_checks.choice("agent", name, known)](task)
 
 
 def names() -> list[str]:
     """Names of the reference agents."""
-    return list(AGENTS)
+    return [*AGENTS, "perceiver"]
