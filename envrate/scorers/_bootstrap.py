@@ -95,9 +95,9 @@ def bca(point: FloatArray, resampled: FloatArray, influence: FloatArray, *, leve
         Lower and upper ends; NaN where the point is, or where more than half of the resamples are.
 
     Resamples of J blocks spread too little by the factor (J - 1) / J, and their spread is itself an estimate, so the
-    tails are those of Student's law with J - 1 degrees of freedom, widened by the root of J / (J - 1) (Hesterberg 2015).
-    The share of resamples below the point counts ties as favours a share of one half: at a boundary, such as a rate of
-    0, half of the resamples can equal the point.
+    tails are those of Student's law with J - 1 degrees of freedom, widened by the root of J / (J - 1) (Hesterberg
+    2015). The share of resamples below the point counts ties as favours a share of one half: at a boundary, such as
+    a rate of 0, half of the resamples can equal the point.
     """
     from scipy.special import ndtr, ndtri, stdtrit
 
