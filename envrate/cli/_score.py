@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,9 @@ from envrate.cli._app import app, emit_json, only_json
 
 if TYPE_CHECKING:
     from envrate.bench_adapters import Found, ScoredRun, ScoreTable
+
+#: A folder named by the time of the run.
+STAMP = re.compile(r"\d{8}[_-]\d{6}")
 
 Paths = Annotated[
     list[Path], typer.Argument(help="Runs: files or folders, recognised by what they hold.", metavar="PATH")
@@ -185,7 +189,8 @@ def _labels(found: list[Found]) -> list[str]:
     labels = []
     for number, mine in enumerate(parts):
         others = [theirs for i, theirs in enumerate(parts) if i != number]
-        depth = next((d for d in range(1, len(mine) + 1) if all(o[-d:] != mine[-d:] for o in others)), 0)
+        first = 2 if STAMP.fullmatch(mine[-1]) else 1  # a time stamp alone says nothing
+        depth = next((d for d in range(first, len(mine) + 1) if all(o[-d:] != mine[-d:] for o in others)), 0)
         twins = sum(theirs == mine for theirs in parts[:number])
         labels.append("/".join(mine[-depth:]) if depth else f"{mine[-1]} ({twins + 1})")
     return labels
