@@ -137,6 +137,8 @@ def _table(name: str, columns: dict[str, type], values: dict[str, Any]) -> dict[
     if unknown:
         raise ValueError(f"{name}: unknown column {unknown[0]!r}; expected {', '.join(columns)}")
     length = max((len(np.atleast_1d(v)) for v in values.values()), default=0)
+    if name == "ticks" and values and "tick" not in values:
+        raise ValueError("ticks: expected a column 'tick', which responses name")
     table: dict[str, Array] = {}
     for column, dtype in columns.items():
         array = np.asarray(values.get(column, np.full(length, DEFAULTS.get(column, 0))))

@@ -110,6 +110,7 @@ def test_damaged_lines_are_left_out_and_reported(tmp_path: Path, line: str) -> N
     [
         ({"tick": [0, 1], "required": [0]}, {}, "ticks.required: expected 2 rows"),
         ({"tock": [0]}, {}, "ticks: unknown column 'tock'"),
+        ({"required": [0]}, {}, "ticks: expected a column 'tick'"),
         ({"tick": [0], "required": [2]}, {}, "ticks.required: row 0 is 2, expected 0 ... 1"),
         ({"tick": [0], "required": [0.5]}, {}, "ticks.required: row 0 is 0.5, expected a whole number"),
         ({"tick": [0], "required": [float("nan")]}, {}, "ticks.required: row 0 is nan"),
