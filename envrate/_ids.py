@@ -20,7 +20,7 @@ TASKS = {
     "exceed": "Exceed",
 }
 #: Modality -> its name in an id.
-MODALITIES = {"symbols": "Symbols", "audio": "Audio", "video": "Video", "screen": "Screen"}
+MODALITIES = {"symbols": "Symbols", "audio": "Audio", "video": "Video", "screen": "Screen", "proprio": "Proprio"}
 
 #: Id -> (preset, modality). Every task in every modality.
 IDS: dict[str, tuple[str, str]] = {

@@ -2,8 +2,9 @@
 
 from envrate.renderers._audio import Audio
 from envrate.renderers._base import Renderer, SignalSpec
+from envrate.renderers._proprio import Proprio
 from envrate.renderers._screen import Screen
 from envrate.renderers._symbols import Symbols
 from envrate.renderers._video import Video
 
-__all__ = ["Audio", "Renderer", "Screen", "SignalSpec", "Symbols", "Video"]
+__all__ = ["Audio", "Proprio", "Renderer", "Screen", "SignalSpec", "Symbols", "Video"]

@@ -1,0 +1,138 @@
+"""The arm: its MuJoCo model, one control period in MJX and in C, and its picture. MuJoCo is imported when first used."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+Array = jax.Array
+FloatArray = NDArray[np.float64]
+
+JOINTS = 3
+#: Proportional gains of the position controller, Nm per rad; the joints' damping is in the model.
+GAINS = np.array([60.0, 40.0, 20.0])
+
+
+def import_mujoco() -> Any:
+    """The module `mujoco`, with a headless graphics library chosen where none is: EGL, then OSMesa."""
+    if "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY"):
+        os.environ["MUJOCO_GL"] = _headless()
+    try:
+        import mujoco
+    except ImportError as error:
+        raise ImportError("proprio: it needs MuJoCo; pip install mujoco mujoco-mjx") from error
+    return mujoco
+
+
+def _headless() -> str:
+    """EGL where its library is found, else OSMesa."""
+    from ctypes.util import find_library
+
+    return "egl" if find_library("EGL") else "osmesa"
+
+
+def import_mjx() -> Any:
+    """The module `mujoco.mjx`, whose notice about a missing optional backend is kept off the standard output."""
+    import_mujoco()
+    with contextlib.redirect_stdout(io.StringIO()):
+        from mujoco import mjx
+    return mjx
+
+
+@lru_cache
+def model(period_us: int) -> Any:
+    """The C model with a control period in microseconds."""
+    mujoco = import_mujoco()
+    text = resources.files("envrate.renderers").joinpath("assets/arm.xml").read_text(encoding="utf-8")
+    loaded = mujoco.MjModel.from_xml_string(text)
+    loaded.opt.timestep = period_us / 1e6
+    return loaded
+
+
+@lru_cache
+def _mjx_parts(period_us: int) -> tuple[Any, Any]:
+    """(MJX model, its empty data); concrete even when asked for inside a trace."""
+    mjx = import_mjx()
+    with _lenient(), jax.ensure_compile_time_eval():
+        placed = mjx.put_model(model(period_us))
+        return placed, mjx.make_data(model(period_us))
+
+
+@contextlib.contextmanager
+def _lenient() -> Any:
+    """MJX mixes types and ranks; a caller's strict settings are for his own code."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def step_mjx(period_us: int, q: Array, v: Array, reference: Array, load: Array) -> tuple[Array, Array, Array]:
+    """One control period from joint positions and velocities (3,) float32.
+
+    Args:
+        period_us: the control period.
+        q: positions, rad.
+        v: velocities, rad/s.
+        reference: positions asked of the controller, rad.
+        load: outside torque, Nm.
+
+    Returns:
+        Positions and velocities after the period, and the motors' torque during it.
+    """
+    mjx = import_mjx()
+    placed, empty = _mjx_parts(period_us)
+    torque = jnp.asarray(GAINS, jnp.float32) * (reference - q)
+    with _lenient():
+        data = mjx.step(placed, empty.replace(qpos=q, qvel=v, ctrl=torque, qfrc_applied=load))
+    return data.qpos.astype(jnp.float32), data.qvel.astype(jnp.float32), torque
+
+
+def simulate_c(period_us: int, q: FloatArray, v: FloatArray, references: FloatArray, loads: FloatArray) -> FloatArray:
+    """(n, 3, 3) position, velocity and torque of n control periods in C MuJoCo; `references`, `loads` are (n, 3)."""
+    mujoco = import_mujoco()
+    arm = model(period_us)
+    data = mujoco.MjData(arm)
+    data.qpos[:], data.qvel[:] = q, v
+    out = np.empty((len(references), 3, JOINTS))
+    for i, (reference, load) in enumerate(zip(references, loads, strict=True)):
+        data.ctrl[:] = GAINS * (reference - data.qpos)
+        data.qfrc_applied[:] = load
+        torque = data.ctrl.copy()
+        mujoco.mj_step(arm, data)
+        out[i] = data.qpos, data.qvel, torque
+    return out
+
+
+_PAINTERS: dict[tuple[int, int], Any] = {}
+
+
+def picture(q: FloatArray, height: int = 240, width: int = 320) -> NDArray[np.uint8]:
+    """(height, width, 3) the arm at positions q, from above.
+
+    Raises:
+        RuntimeError: no graphics library; says what to install.
+    """
+    mujoco = import_mujoco()
+    arm = model(20000)
+    try:
+        if (height, width) not in _PAINTERS:
+            _PAINTERS[height, width] = mujoco.Renderer(arm, height, width)
+        painter = _PAINTERS[height, width]
+        data = mujoco.MjData(arm)
+        data.qpos[:] = q
+        mujoco.mj_forward(arm, data)
+        painter.update_scene(data, camera="above")
+        return np.asarray(painter.render())
+    except Exception as error:  # the bindings raise whatever the missing library makes of them
+        raise RuntimeError(
+            "proprio: MuJoCo cannot draw without a graphics library; install one (Debian: libegl1 libgl1-mesa-dri, or "
+            f"libosmesa6) and set MUJOCO_GL=egl or osmesa; everything but this picture works without ({error})"
+        ) from error

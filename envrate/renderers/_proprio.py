@@ -1,0 +1,165 @@
+"""Proprioception: what the joints of an arm feel while the latent moves it or pulls at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envrate import _checks
+from envrate._spec import from_dict, tagged
+from envrate.channels import _codec_kernels, _codecs
+from envrate.renderers import _arm, _timing
+from envrate.renderers._base import SignalSpec
+
+if TYPE_CHECKING:
+    from envrate.task import Task
+
+Array = jax.Array
+
+#: Control period aimed at; a frame holds a whole number of periods.
+PERIOD_MS = 20
+#: Radians per standard deviation of a Gaussian value; torque between neighbouring states, Nm.
+RADIANS, LOAD_STEP = 0.45, 1.5
+#: Sensor noise and calibration error of position (rad), velocity (rad/s) and torque (Nm).
+NOISE = np.array([0.002, 0.02, 0.05], np.float32)
+OFFSET = np.array([0.008, 0.01, 0.05], np.float32)
+#: Full scale of the three; a tap is a torque that no load reaches.
+SCALE = np.array([3.2, 40.0, 100.0], np.float32)
+TAP = 60.0
+#: Bits of a raw number.
+RAW_BITS = 32
+
+
+class ArmState(NamedTuple):
+    """The arm between frames."""
+
+    q: Array  # (3,) rad
+    v: Array  # (3,) rad/s
+    time: Array  # () float32 s
+    draw: Array  # (12,) uniforms: rates and phases of the motion that is not the latent's
+
+
+@tagged("renderer", "proprio")
+@dataclass(frozen=True)
+class Proprio:
+    """Position, velocity and torque of three joints in MuJoCo (MJX inside a rollout), once per control period.
+
+    Each output of a Gaussian latent is the reference of a joint's controller (at most three). A latent with states
+    puts a load on the shoulder. Nuisance: slow motion of the references that the latent leaves free, sensor noise,
+    calibration errors.
+
+    Args:
+        capture_ms: length of a frame; None is the micro-turn.
+        codec: "raw" or `UniformSteps`; "auto" is settled by `for_link`.
+    """
+
+    capture_ms: int | None = None
+    codec: Any = "raw"
+
+    def __post_init__(self) -> None:
+        """Checks the codec."""
+        if isinstance(self.codec, str):
+            _checks.choice("codec", self.codec, ("raw", "auto"))
+        else:
+            object.__setattr__(self, "codec", from_dict("codec", self.codec))
+
+    @property
+    def kind(self) -> str:
+        """The modality."""
+        return "proprio"
+
+    def for_link(self, task: Task, bandwidth_bps: float | None) -> Proprio:
+        """This renderer with "auto" settled: the best codec whose rate fits the bandwidth."""
+        if self.codec != "auto":
+            return self
+        numbers, frame = self._numbers(task), self.frame_ms(task)
+        found = _codecs.fitting(_codecs.PROPRIO_LADDER, bandwidth_bps, frame, numbers, RAW_BITS)
+        return _codecs.replace_codec(self, found)
+
+    def frame_ms(self, task: Task) -> int:
+        """Length of a frame."""
+        return _timing.frame_length(task, self.capture_ms)
+
+    def periods(self, task: Task) -> int:
+        """Control periods in a frame."""
+        return max(1, round(self.frame_ms(task) / PERIOD_MS))
+
+    def period_us(self, task: Task) -> int:
+        """The control period, microseconds."""
+        return 1000 * self.frame_ms(task) // self.periods(task)
+
+    def _numbers(self, task: Task) -> int:
+        return self.periods(task) * 3 * _arm.JOINTS
+
+    def packet_bits(self, task: Task) -> int:
+        """Bits of a frame."""
+        return _codecs.packet_bits(self.codec, self._numbers(task), RAW_BITS)
+
+    def window(self, task: Task) -> int:
+        """Frames of at least two micro-turns."""
+        return max(2, -(-2 * task.micro_turn_ms // self.frame_ms(task)))
+
+    def signal(self, task: Task) -> SignalSpec:
+        """(periods, 3, joints) float32: position in rad, velocity in rad/s, torque in Nm."""
+        top = float(SCALE.max())
+        return SignalSpec((self.periods(task), 3, _arm.JOINTS), "float32", -top, top, 0.0)
+
+    def init(self, task: Task, key: Array) -> ArmState:
+        """The arm at rest at a drawn posture."""
+        draw = _timing.uniforms(key, 12)
+        state = ArmState(jnp.zeros(_arm.JOINTS), jnp.zeros(_arm.JOINTS), jnp.float32(0.0), draw)
+        return state._replace(q=_free(state))
+
+    def capture(
+        self, task: Task, state: ArmState, z0: Array, z1: Array, key: Array
+    ) -> tuple[ArmState, Array]:
+        """Moves the arm through the frame; the payload is what its sensors would say without error."""
+        count, period = self.periods(task), self.period_us(task)
+
+        def period_of(state: ArmState, late: Array) -> tuple[ArmState, Array]:
+            reference, load = commands(task, state, jnp.where(late, z1, z0))
+            q, v, torque = _arm.step_mjx(period, state.q, state.v, reference, load)
+            moved = ArmState(q, v, state.time + np.float32(period / 1e6), state.draw)
+            return moved, jnp.stack([q, v, torque])
+
+        # A frame that spans an onset: the new value comes in half way.
+        return jax.lax.scan(period_of, state, jnp.arange(count) >= count // 2)
+
+    def render(self, task: Task, payload: Array, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
+        """The frame with the sensors' errors; a probe is a tap: torque to and fro, with the arm at rest."""
+        bias = jax.random.normal(jax.random.fold_in(episode_key, 0), (3, _arm.JOINTS), jnp.float32)
+        noise = jax.random.normal(key, payload.shape, jnp.float32)
+        shown = payload + (OFFSET[:, None] * bias)[None] + NOISE[None, :, None] * noise
+        tap = np.zeros(payload.shape, np.float32)
+        tap[:, 2] = TAP * (-1.0) ** np.arange(payload.shape[0])[:, None]
+        shown = jnp.where(probe, tap + NOISE[None, :, None] * noise, shown)
+        scale = SCALE[None, :, None]
+        return _codec_kernels.through(self.codec, jnp.clip(shown / scale, -1.0, 1.0)) * scale
+
+    def picture(self, task: Task, signal: Any, *, height: int = 240, width: int = 320) -> Any:
+        """(height, width, 3) the arm at the newest position in an observation's signal (W, periods, 3, joints)."""
+        return _arm.picture(np.asarray(signal, dtype=np.float64)[-1, -1, 0], height, width)
+
+
+def commands(task: Task, state: ArmState, z: Array) -> tuple[Array, Array]:
+    """(reference, load), each (3,) float32, that a value of the latent stands for."""
+    free = _free(state)
+    if _timing.is_gaussian(task):
+        outputs = _timing.num_outputs(task)
+        if outputs > _arm.JOINTS:
+            raise ValueError(f"proprio: expected at most {_arm.JOINTS} outputs, one per joint, got {outputs}")
+        asked = RADIANS * z / jnp.asarray(_timing.scale_of(task.latent))
+        return jnp.concatenate([asked, free[outputs:]]), jnp.zeros(_arm.JOINTS, jnp.float32)
+    middle = (task.latent.num_states - 1) / 2
+    torque = np.float32(LOAD_STEP) * (z.astype(jnp.float32) - np.float32(middle))
+    return free, jnp.stack([torque, jnp.float32(0.0), jnp.float32(0.0)])
+
+
+def _free(state: ArmState) -> Array:
+    """References that the latent leaves free: a slow wave per joint."""
+    rate, phase = 0.05 + 0.15 * state.draw[:3], state.draw[3:6]
+    return (0.2 + 0.5 * state.draw[6:9]) * jnp.sin(np.float32(2 * np.pi) * (rate * state.time + phase))
