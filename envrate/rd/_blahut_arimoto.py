@@ -19,7 +19,7 @@ LN2 = math.log(2.0)
 def distortion_matrix(distortion: ArrayLike, letters: int) -> FloatArray:
     """Checks and returns a (K, M) distortion matrix; inf marks a forbidden reproduction."""
     try:
-        d = np.ascontiguousarray(distortion, dtype=np.float64)
+        d = np.require(distortion, np.float64, ["C", "W"])
     except (TypeError, ValueError) as error:
         raise ValueError(f"distortion: expected numbers in a regular array, got {distortion!r:.200}") from error
     if d.ndim != 2 or d.shape[0] != letters or d.shape[1] == 0:

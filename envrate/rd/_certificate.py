@@ -64,11 +64,17 @@ def _largest_c(a: Any, weight: Any, c: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def lower_line(p: Any, a: Any, q: Any, enough: float, c: Any) -> float:
-    """The best -sum p log r - log max c over the shares of POLISH, in nats; stops at the first above `enough`."""
+def lower_line(p: Any, a: Any, q: Any, tol: float, c: Any) -> float:
+    """The best -sum p log r - log max c over the shares of POLISH, in nats.
+
+    Stops at the first share whose value is within `tol` of -sum p log r at q itself, which none can beat.
+    """
     n = a.shape[0]
     r, mean, weight = np.empty(n), np.empty(n), np.empty(n)
     _outputs(a, q, r, mean)
+    enough = -tol
+    for x in range(n):
+        enough -= p[x] * math.log(r[x])
     best = -np.inf
     for share in POLISH:
         value = 0.0
@@ -90,39 +96,37 @@ def lower_line(p: Any, a: Any, q: Any, enough: float, c: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def upper_point(
-    p: Any, d: Any, a: Any, q: Any, s: float, target: float, channel: Any, output: Any
-) -> tuple[float, float, float]:
-    """Writes the channel q A / r, bent until its mean distortion is at most `target`, and its output law.
+def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float, output: Any) -> tuple[float, float]:
+    """Turns the kernel a into the channel q a / r, bent until its mean distortion is at most `target`.
 
-    Returns an upper bound on its information (nats), its distortion, and -sum p log r. What is above the target goes
-    to each letter's nearest reproductions, those at distance 0 (rows of d have minimum 0); as information is convex
-    in the channel, the bound grows by at most that share of H(X). d holds 0 where a reproduction is forbidden.
+    Returns an upper bound on its information (nats) and its distortion; `output` gets its output law. What is above
+    the target goes to each letter's nearest reproductions, those at distance 0 (rows of d have minimum 0); as
+    information is convex in the channel, the bound grows by at most that share of H(X). d holds 0 where a
+    reproduction is forbidden, and a does too.
     """
     n, m = a.shape
-    distortion = value = entropy = 0.0
+    distortion = information = entropy = 0.0
     for y in range(m):
         output[y] = 0.0
     for x in range(n):
-        ax, dx, row = a[x], d[x], channel[x]
+        row, dx = a[x], d[x]
         r = t = 0.0
         for y in range(m):
-            e = q[y] * ax[y]
-            row[y] = e
+            e = q[y] * row[y]
             r += e
             t += e * dx[y]
         if not r > 0.0:
-            return np.inf, np.inf, np.inf
+            return np.inf, np.inf
         inverse = 1.0 / r
         weight = p[x]
         for y in range(m):
-            e = row[y] * inverse
+            e = q[y] * row[y] * inverse
             row[y] = e
             output[y] += weight * e
         distortion += weight * inverse * t
-        value -= weight * math.log(r)
+        information -= weight * math.log(r)
         entropy -= weight * math.log(weight)
-    information = value - s * distortion
+    information -= s * distortion
     for y in range(m):
         if output[y] > 0.0 and q[y] > 0.0:
             information -= output[y] * math.log(output[y] / q[y])
@@ -130,18 +134,16 @@ def upper_point(
         share = (distortion - target) / distortion
         information += share * (entropy - information)
         for x in range(n):
+            row, dx = a[x], d[x]
             near = 0.0
-            first = -1
             for y in range(m):
-                if d[x, y] == 0.0 and a[x, y] > 0.0:
-                    near += q[y]
-                    if first < 0:
-                        first = y
+                near += row[y] if dx[y] == 0.0 else 0.0
+            if not near > 0.0:  # q starves the nearest ones
+                return np.inf, np.inf
+            inverse = 1.0 / near
             for y in range(m):
-                t = 0.0
-                if d[x, y] == 0.0 and a[x, y] > 0.0:
-                    t = q[y] / near if near > 0.0 else (1.0 if y == first else 0.0)
-                output[y] += share * p[x] * (t - channel[x, y])
-                channel[x, y] += share * (t - channel[x, y])
+                change = share * row[y] * ((inverse if dx[y] == 0.0 else 0.0) - 1.0)
+                output[y] += p[x] * change
+                row[y] += change
         distortion = target
-    return max(information, 0.0), distortion, value
+    return max(information, 0.0), distortion

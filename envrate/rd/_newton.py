@@ -78,7 +78,7 @@ def warm_up(
         value = 0.0
         for x in range(n):
             value -= p[x] * math.log(r[x])
-        gap = value - lower_line(p, a, q, value - 0.3 * tol, c)
+        gap = value - lower_line(p, a, q, 0.3 * tol, c)
         if not fixed:
             gap += _off_target(mean, goal, s, entropy)
         if gap < 0.6 * tol:
@@ -199,7 +199,7 @@ def newton(
             base = 0.0
             for x in range(n):
                 base -= p[x] * math.log(r[x])
-            gap = base - lower_line(p, a, q, base - 0.3 * tol, c_polished)
+            gap = base - lower_line(p, a, q, 0.3 * tol, c_polished)
             if not fixed:
                 gap += _off_target(_mean_at(p, a, finite, q, r), goal, s, entropy)
             if gap < 0.5 * tol:

@@ -25,22 +25,22 @@ def tangent(
     n, m = d.shape
     c = np.empty(m)
     best, rate, distortion = -np.inf, np.inf, np.inf
-    trial, law = np.empty((n, m)), np.empty(m)
+    law = np.empty(m)
     work = np.empty(n + m, np.int64)
     start = q.copy()
-    kernel(d, s, False, a, work)
     for sharpness in (0.3, 0.01, 1e-4):
         q[:] = start
         interior_point(p, d, 1.0, s, tol * sharpness, q)
         if not q.max() > 0.0:
             continue
-        above, mean, value = upper_point(p, finite, a, q, s, np.inf, trial, law)
+        kernel(d, s, False, a, work)
+        below = lower_line(p, a, q, 0.1 * tol, c)
+        above, mean = upper_point(p, finite, a, q, s, np.inf, law)
         if not above < np.inf:
             continue
-        below = lower_line(p, a, q, value - 0.1 * tol, c)
         if above + s * mean - below < rate + s * distortion - best or rate == np.inf:
             best, rate, distortion = below, above, mean
-            channel[:] = trial
+            channel[:] = a
             output[:] = law
             start[:] = q
         if above + s * mean - below <= tol:

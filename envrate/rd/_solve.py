@@ -11,6 +11,7 @@ from numba import njit
 from envrate.rd._certificate import lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import is_toeplitz, kernel
+from envrate.rd._structured import known_law
 
 OK, NOT_CERTIFIED, NO_REPRODUCTION, BELOW_D_MIN, TRIVIAL = 0, 1, 2, 3, 4
 
@@ -34,70 +35,73 @@ class Solution(NamedTuple):
     status: int
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _is_clean(p: Any, d: Any) -> bool:
     if d.shape[0] != p.shape[0] or d.shape[1] == 0:
         return False
     total = 0.0
+    bad = 0
     for x in range(p.shape[0]):
-        if not p[x] >= 0.0:
-            return False
+        bad += 0 if p[x] >= 0.0 else 1
         total += p[x]
-    if not abs(total - 1.0) <= 1e-14:
-        return False
     for x in range(d.shape[0]):
+        row = d[x]
         for y in range(d.shape[1]):
-            if not d[x, y] >= 0.0:
-                return False
-    return True
+            bad += 0 if row[y] >= 0.0 else 1
+    return bad == 0 and abs(total - 1.0) <= 1e-14
 
 
 def is_clean(pmf: Any, distortion: Any) -> bool:
-    """Whether both arrays are float64, contiguous, of the right shapes and values, so that they need no copy."""
+    """Whether both arrays are float64, contiguous, writeable, of the right shapes and values, so that they need no copy."""
     return (
         pmf.dtype == np.float64
         and distortion.dtype == np.float64
         and pmf.ndim == 1
         and distortion.ndim == 2
-        and pmf.flags.c_contiguous
-        and distortion.flags.c_contiguous
+        and pmf.flags.carray
+        and distortion.flags.carray
         and bool(_is_clean(pmf, distortion))
     )
+
+
+@njit(cache=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
+def _least(row: Any) -> float:
+    least = np.inf
+    for y in range(row.shape[0]):
+        least = min(least, row[y])
+    return least
 
 
 @njit(cache=True, error_model="numpy")
 def prepare(
     pmf: Any, distortion: Any, target: float, slope: float
 ) -> tuple[Any, Any, Any, float, float, bool, float, float, float, int, bool, int]:
-    """The problem in units of D_max - D_min, for letters that occur, each row shifted to a minimum of 0.
+    """The problem for letters that occur, each row shifted to a minimum of 0, in units of about D_max - D_min.
 
     Returns p (n,), d (n, M), d with 0 where forbidden, goal, slope in nats, whether the slope is fixed, D_min,
     D_max - D_min, the unit, the reproduction that is best alone, whether D is D_min, and a status. At D_min all but
-    the nearest reproductions are forbidden, and the slope no longer matters.
+    the nearest reproductions are forbidden, and the slope no longer matters. Arrays that need no change are not
+    copied.
     """
     num_letters, m = distortion.shape
-    n = 0
-    for x in range(num_letters):
-        n += pmf[x] > 0.0
-    p = np.empty(n)
-    d = np.empty((n, m))
+    least = np.zeros(num_letters)
     column = np.zeros(m)
     d_min = 0.0
-    i = 0
+    n = 0
+    plain = True
     for x in range(num_letters):
-        if pmf[x] > 0.0:
-            least = np.inf
+        weight = pmf[x]
+        if weight > 0.0:
+            n += 1
+            row = distortion[x]
+            t = _least(row)
+            least[x] = t
+            if t == np.inf:
+                return pmf, distortion, distortion, 0.0, 0.0, False, 0.0, 0.0, 1.0, 0, False, NO_REPRODUCTION
+            plain = plain and t == 0.0
+            d_min += weight * t
             for y in range(m):
-                least = min(least, distortion[x, y])
-            if least == np.inf:
-                return p, d, d, 0.0, 0.0, False, 0.0, 0.0, 1.0, 0, False, NO_REPRODUCTION
-            p[i] = pmf[x]
-            for y in range(m):
-                t = distortion[x, y] - least
-                d[i, y] = t
-                column[y] += pmf[x] * t
-            d_min += p[i] * least
-            i += 1
+                column[y] += weight * (row[y] - t)
     best = 0
     forbidden = False
     for y in range(m):
@@ -109,60 +113,69 @@ def prepare(
     goal = target - d_min
     if not fixed and goal < 0.0:
         if goal < -1e-12 * d_min:
-            return p, d, d, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, BELOW_D_MIN
+            return pmf, distortion, distortion, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, BELOW_D_MIN
         goal = 0.0
     if (fixed and slope == 0.0 and d_max < np.inf) or (not fixed and goal >= d_max) or d_max == 0.0:
-        return p, d, d, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, TRIVIAL
+        return pmf, distortion, distortion, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, TRIVIAL
     unit = d_max
     if not unit < np.inf:  # each reproduction is forbidden somewhere: any finite unit will do
         unit = 0.0
-        for x in range(n):
+        for x in range(num_letters):
             largest = 0.0
-            for y in range(m):
-                if d[x, y] < np.inf:
-                    largest = max(largest, d[x, y])
-            unit += p[x] * largest
+            if pmf[x] > 0.0:
+                for y in range(m):
+                    if distortion[x, y] < np.inf:
+                        largest = max(largest, distortion[x, y] - least[x])
+            unit += pmf[x] * largest
         if unit == 0.0:
             unit = 1.0
     at_d_min = (fixed and slope == np.inf) or (not fixed and goal <= 1e-15 * unit)
-    inverse = 1.0 / unit
-    for x in range(n):
-        for y in range(m):
-            t = d[x, y] * inverse
-            if at_d_min and t > 0.0:
-                t = np.inf
-                forbidden = True
-            d[x, y] = t
-    finite = d
-    if forbidden:
-        finite = d.copy()
+    p, d = pmf, distortion
+    if n < num_letters or not plain or forbidden or at_d_min or not 1e-3 < unit < 1e3:
+        p, d = np.empty(n), np.empty((n, m))
+        inverse = 1.0 / unit
+        i = 0
+        for x in range(num_letters):
+            if pmf[x] > 0.0:
+                p[i] = pmf[x]
+                t = least[x]
+                row = distortion[x]
+                for y in range(m):
+                    d[i, y] = (row[y] - t) * inverse
+                i += 1
+    else:
+        unit = 1.0
+    if at_d_min:
+        forbidden = True
         for x in range(n):
             for y in range(m):
-                if finite[x, y] == np.inf:
-                    finite[x, y] = 0.0
+                if d[x, y] > 0.0:
+                    d[x, y] = np.inf
+    finite = d
+    if forbidden:
+        finite = np.where(d == np.inf, 0.0, d)
     if at_d_min:
         return p, d, finite, 0.0, 1.0, True, d_min, d_max, unit, best, True, OK
     s = slope * LN2 * unit if fixed else 0.5 * unit / goal
-    return p, d, finite, goal * inverse, s, fixed, d_min, d_max, unit, best, False, OK
+    return p, d, finite, goal / unit, s, fixed, d_min, d_max, unit, best, False, OK
 
 
 @njit(cache=True, error_model="numpy")
 def certify(
-    p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float, channel: Any, output: Any
+    p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float, output: Any
 ) -> tuple[float, float, float]:
     """Lower and upper bound in nats and the distortion they are at: `goal`, or the channel's own at a fixed slope.
 
-    `output` gets q, which gives the lower bound; the channel's own law is the same to rounding and the tolerance.
+    The kernel a becomes the channel. `output` gets q, which gives the lower bound; the channel's own law is the same
+    to rounding and the tolerance.
     """
-    above, distortion, value = upper_point(p, finite, a, q, s, np.inf if fixed else goal, channel, output)
-    if not above < np.inf:
-        return -np.inf, np.inf, goal
+    line = lower_line(p, a, q, 0.3 * tol, output)
+    upper, distortion = upper_point(p, finite, a, q, s, np.inf if fixed else goal, output)
     at = distortion if fixed else goal
-    lower = lower_line(p, a, q, value - 0.3 * tol, output) - s * at
     total = q.sum()
     for y in range(q.shape[0]):
         output[y] = q[y] / total
-    return lower, above, at
+    return line - s * at, upper, at
 
 
 @njit(cache=True, error_model="numpy")
@@ -180,12 +193,21 @@ def spread(pmf: Any, output: Any, channel: Any) -> None:
 
 
 def _by_newton(
-    p: Any, d: Any, finite: Any, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any, start: Any
+    p: Any,
+    d: Any,
+    finite: Any,
+    toeplitz: bool,
+    goal: float,
+    s: float,
+    fixed: bool,
+    tol: float,
+    q: Any,
+    a: Any,
+    start: Any,
 ) -> float:
     """Newton's method from a Blahut-Arimoto warm-up, or from the law and slope `start` of a neighbour."""
     from envrate.rd._newton import newton, thin, warm_up
 
-    toeplitz = bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
     if start is not None and 0.0 < start[1] < math.inf:
         q[:] = start[0]
         s, steps = newton(p, d, finite, toeplitz, goal, start[1], fixed, tol, q, a)
@@ -221,35 +243,47 @@ def solve(
         start = (start[0], start[1] * unit * LN2)
     n = p.shape[0]
     tol_nats = LN2 * tol
-    kept = Solution(-math.inf, math.inf, goal, s, np.zeros(m), np.zeros((num_letters, m)), NOT_CERTIFIED)
-    for method in range(1 if distortion.size <= SMALL else 0, 4):
+    kept = Solution(-math.inf, math.inf, goal, s, np.zeros(m), np.zeros((n, m)), NOT_CERTIFIED)
+    toeplitz = bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
+    law = np.empty(m)
+    known = -1.0 if fixed else known_law(p, d, goal, toeplitz, law)
+    first = -1 if known > 0.0 else (1 if distortion.size <= SMALL else 0)
+    for method in (-1, 0, 1, 2, 3)[first + 1 :]:
+        if method == 0 and distortion.size <= SMALL:
+            continue
         a, q = np.empty((n, m)), np.full(m, 1.0 / m)
-        channel, output = np.empty((num_letters, m)), np.empty(m)
+        output = np.empty(m)
         if method == 3:
             if fixed:
                 break
             from envrate.rd._sandwich import sandwich
 
-            lower, upper, found = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, channel[:n], output)
+            lower, upper, found = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, a, output)
             at = goal
         else:
-            if method == 0:
-                found = _by_newton(p, d, finite, goal, s, fixed, tol_nats, q, a, start)
+            if method < 0:
+                found, q = known, law
+                kernel(d, found, toeplitz, a, np.empty(n + m, np.int64))
+            elif method == 0:
+                found = _by_newton(p, d, finite, toeplitz, goal, s, fixed, tol_nats, q, a, start)
             else:
                 found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * (0.3, 0.02)[method - 1], q)
                 kernel(d, found, False, a, np.empty(n + m, np.int64))
             if not found >= 0.0:
                 continue
-            lower, upper, at = certify(p, finite, a, q, found, goal, fixed, tol_nats, channel[:n], output)
+            lower, upper, at = certify(p, finite, a, q, found, goal, fixed, tol_nats, output)
         if upper - lower < kept.upper - kept.lower:
-            kept = Solution(lower, upper, at, found, output, channel, NOT_CERTIFIED)
+            kept = Solution(lower, upper, at, found, output, a, NOT_CERTIFIED)
             if upper - lower <= tol_nats:
                 break
+    channel = kept.channel
     if n < num_letters:
-        spread(pmf, kept.output, kept.channel)
+        channel = np.empty((num_letters, m))
+        channel[:n] = kept.channel
+        spread(pmf, kept.output, channel)
     lower = max(kept.lower, 0.0) / LN2
     upper = max(kept.upper / LN2, lower)
     at = d_min + unit * kept.distortion if slope >= 0.0 else target
     steepness = math.inf if at_d_min else kept.slope / (unit * LN2)
     status = OK if upper - lower <= tol else NOT_CERTIFIED
-    return Solution(lower, upper, at, steepness, kept.output, kept.channel, status)
+    return Solution(lower, upper, at, steepness, kept.output, channel, status)
