@@ -25,6 +25,9 @@ FloatArray = NDArray[np.float64]
 #: Blahut-Arimoto has not yet raised would spoil the lower bound.
 POLISH = (1e-10, 1e-6)
 
+#: Floor of a weight in the iteration: every source block keeps an outcome, so that no logarithm or ratio fails.
+SMALLEST = 1e-250
+
 #: Largest number of entries of a half kernel, all costs together.
 MAX_HALF = 4_000_000
 
@@ -149,7 +152,8 @@ class Blocks:
             w = np.divide(laws, r, out=np.zeros_like(laws), where=laws > 0)
             return np.asarray(back_first @ w @ second)
 
-        q, best = output, output.copy()
+        q = np.maximum(output, SMALLEST)
+        best = q.copy()
         lowers, values = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
         for step in range(iterations + 1):
             if step % 5 == 0 or step == iterations:
@@ -163,8 +167,8 @@ class Blocks:
                 if float(weights @ (values - lowers)) <= tol or step == iterations:
                     break
             r0 = forward(q)
-            q1 = q * ratio(r0)
-            q2 = q1 * ratio(forward(q1))
+            q1 = np.maximum(q * ratio(r0), SMALLEST)
+            q2 = np.maximum(q1 * ratio(forward(q1)), SMALLEST)
             q = self._extrapolate(q, q1, q2, value(r0), value, forward)
         for case in np.flatnonzero(values - lowers > tol):
             best[case], low, high = polish(first, second, laws[case], best[case], 0.5 * tol, effort)
@@ -211,6 +215,6 @@ class Blocks:
         top, bottom = (q0 * step**2).sum(axis=(1, 2)), (q0 * bend**2).sum(axis=(1, 2))
         alpha = np.maximum(1.0, np.sqrt(top / np.maximum(bottom, tiny)))[:, None, None]
         far = np.exp(np.clip(l0 + 2 * alpha * step + alpha**2 * bend, -690.0, 50.0))
-        far /= far.sum(axis=(1, 2), keepdims=True)
+        far = np.maximum(far / far.sum(axis=(1, 2), keepdims=True), SMALLEST)
         good = value(forward(far)) <= value0 + 1e-13
         return np.where(good[:, None, None], far, q2)

@@ -16,12 +16,12 @@ FloatArray = NDArray[np.float64]
 LARGEST = 60.0
 
 #: Evaluations on a short block and on the full one; blocks of a few letters cost next to nothing.
-SHORT_EVALUATIONS = 20
-FULL_EVALUATIONS = 12
+SHORT_EVALUATIONS = 15
+FULL_EVALUATIONS = 5
 
 #: Blahut-Arimoto steps in an evaluation and in the final one.
-STEPS = 30
-FINAL_STEPS = 120
+STEPS = 10
+FINAL_STEPS = 40
 
 #: Products of the Newton polish in an evaluation and in the final one.
 EFFORT = 60

@@ -24,14 +24,14 @@ LN2: Final = float(np.log(2.0))
 
 #: Bits per letter that a plane may lose to its solution's gap, and that a batch may lose to a plane it shares.
 PLANE_TOLERANCE: Final = 2e-5
-SHARING_TOLERANCE: Final = 2e-3
+SHARING_TOLERANCE: Final = 3e-3
 
 #: Planes added per call, and kept in all.
-MAX_PLANES_PER_CALL: Final = 24
+MAX_PLANES_PER_CALL: Final = 12
 MAX_PLANES: Final = 96
 
 #: Multiply-adds of one pass over a block, and cases of what is known before a block.
-WORK_LIMIT: Final = 4_000_000
+WORK_LIMIT: Final = 500_000
 MAX_CASES: Final = 8
 
 

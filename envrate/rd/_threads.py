@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own, which has to be loaded to be found
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
