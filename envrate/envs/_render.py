@@ -38,12 +38,21 @@ def metadata(core: Core) -> dict[str, Any]:
 def render(core: Core, mode: str, seen: dict[str, NDArray[Any]], now_ms: int) -> Any:
     """An observation as `mode` asks."""
     signal = np.asarray(seen["signal"])
+    if mode == "ansi" and signal.ndim > 1:
+        ages = np.asarray(seen["age_ms"])
+        words = (core.renderer.text(core.task, row) if age >= 0 else "." for row, age in zip(signal, ages, strict=True))
+        return f"t = {now_ms} ms | {' | '.join(words)} | fresh {int(seen['fresh'])}\n"
     if mode == "ansi":
         shown = " ".join("." if token < 0 else str(token) for token in signal.tolist())
         return f"t = {now_ms} ms | {shown} | fresh {int(seen['fresh'])}\n"
-    if core.renderer.kind == "symbols":
+    if hasattr(core.renderer, "picture"):
+        return core.renderer.picture(core.task, signal)
+    if core.renderer.kind == "symbols" and signal.ndim == 1:
         pixels = np.where(signal[:, None] < 0, EMPTY, COLOURS[signal % len(COLOURS)])
         return _enlarged(pixels[None])
+    if core.renderer.kind == "symbols":  # values of a Gaussian latent
+        reach = 3.5 * float(np.sqrt(np.diag(core.task.latent.output_covariance).max()))
+        return _heat(signal, -reach, reach)
     newest = signal[-1]
     if newest.dtype == np.uint8 and newest.ndim == 3 and newest.shape[-1] == 3:
         return np.array(newest)

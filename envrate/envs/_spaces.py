@@ -12,6 +12,8 @@ from envrate.envs._core import Core
 
 #: Largest age that an observation can show, in milliseconds.
 MAX_AGE_MS = 2**31 - 1
+#: Bound of a tracked value, in standard deviations.
+WIDEST_SD = 10.0
 
 
 def observation_space(core: Core) -> spaces.Dict:
@@ -36,7 +38,9 @@ def action_shape(core: Core) -> tuple[int, ...]:
 def action_space(core: Core) -> spaces.Space[Any]:
     """`Discrete(A)`; `MultiDiscrete` with named ticks or probes; `Box` where the task tracks."""
     if core.task.is_tracking:
-        return spaces.Box(-np.inf, np.inf, action_shape(core), np.float32)
+        # Wide enough for any value that comes up; Gymnasium warns of an unbounded box.
+        bound = np.float32(WIDEST_SD * np.sqrt(np.diag(core.task.latent.output_covariance).max()))
+        return spaces.Box(-bound, bound, action_shape(core), np.float32)
     sizes = core.action_sizes
     return spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0])
 

@@ -135,6 +135,26 @@ class Audio:
         gain = 10.0 ** ((6.0 * room[0] - 3.0) / 20.0)
         return _codec_kernels.through(self.codec, jnp.clip(LEVEL * gain * (notes + noise), -1.0, 1.0))
 
+    def picture(self, task: Task, signal: Any, *, height: int = 128, width: int = 256) -> Any:
+        """(height, width, 3) uint8 spectrogram of an observation's signal (W, samples), up to 4 kHz, 60 dB deep."""
+        samples = np.asarray(signal, dtype=np.float64).ravel()
+        return spectrogram(samples, height, width)
+
+
+def spectrogram(samples: Any, height: int, width: int) -> Any:
+    """(height, width, 3) uint8 picture: time to the right, 0 to 4 kHz upwards, the loudest 60 dB from dark to bright."""
+    size = 512
+    padded = np.pad(samples, (size // 2, size))
+    starts = np.linspace(0, max(1, len(samples) - 1), width).astype(int)
+    frames = padded[starts[:, None] + np.arange(size)] * np.hanning(size)
+    power = np.abs(np.fft.rfft(frames, n=4 * size))[:, : 4 * size * 4000 // _codecs.AUDIO_RATE] ** 2
+    decibels = 10 * np.log10(power.T[::-1] + 1e-12)
+    rows = decibels[np.arange(height) * decibels.shape[0] // height]
+    share = np.clip((rows - 32.0 + 60.0) / 60.0, 0.0, 1.0)[..., None]
+    dark, middle, bright = (np.array(c) for c in ((13.0, 8.0, 60.0), (190.0, 50.0, 90.0), (252.0, 240.0, 160.0)))
+    low, high = np.minimum(2 * share, 1.0), np.maximum(2 * share - 1.0, 0.0)
+    return np.asarray(dark + low * (middle - dark) + high * (bright - middle), dtype=np.uint8)
+
 
 def _chirp(count: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """A question: a chirp from 300 to 3000 Hz over the frame, louder than any note."""

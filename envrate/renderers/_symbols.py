@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,17 @@ class Symbols:
             return state, z1
         z1 = z1["state"] if isinstance(z1, dict) else z1
         return state, z1.astype(jnp.int8 if task.latent.num_states <= 127 else jnp.int32)
+
+    def text(self, task: Task, token: Any) -> str:
+        """One packet in words, for language models: `state 2`, `value +0.31 -1.20`, `question`, or `nothing`."""
+        values = np.asarray(token)
+        if _timing.is_gaussian(task):
+            if (values >= PROBE_VALUE).all():
+                return "question"
+            return "value " + " ".join(f"{value:+.2f}" for value in np.atleast_1d(values).tolist())
+        if int(values) < 0:
+            return "nothing"
+        return "question" if int(values) == task.latent.num_states else f"state {int(values)}"
 
     def render(self, task: Task, payload: PyTree, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
         """The token, or K for a probe."""
