@@ -7,6 +7,7 @@ from envrate.rd._causal import (
     causal_gauss_markov_vector,
     causal_ornstein_uhlenbeck,
 )
+from envrate.rd._closed_forms import circulant, erasure, hamming, weighted_binary
 from envrate.rd._curve import RDCurve, curve
 from envrate.rd._entropy_rate import entropy_rate, hidden_markov_entropy_rate
 from envrate.rd._gaussian import GaussianAgreement, gaussian, gaussian_agreement, gaussian_vector
@@ -26,14 +27,17 @@ __all__ = [
     "causal_gauss_markov",
     "causal_gauss_markov_vector",
     "causal_ornstein_uhlenbeck",
+    "circulant",
     "conditional",
     "curve",
     "entropy_rate",
+    "erasure",
     "gaussian",
     "gaussian_agreement",
     "gaussian_process",
     "gaussian_vector",
     "GaussianAgreement",
+    "hamming",
     "hidden_markov_entropy_rate",
     "markov",
     "MarkovProfile",
@@ -43,4 +47,5 @@ __all__ = [
     "RDPoint",
     "remote",
     "remote_gaussian",
+    "weighted_binary",
 ]

@@ -130,20 +130,28 @@ def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float, output:
     for y in range(m):
         if output[y] > 0.0 and q[y] > 0.0:
             information -= output[y] * math.log(output[y] / q[y])
-    if distortion > target:
-        share = (distortion - target) / distortion
-        information += share * (entropy - information)
-        for x in range(n):
+    if distortion > target * (1.0 + 1e-14):
+        near = np.zeros(n)
+        movable = 0.0
+        for x in range(n):  # a letter whose nearest reproductions q starves stays as it is
             row, dx = a[x], d[x]
-            near = 0.0
+            t = 0.0
             for y in range(m):
-                near += row[y] if dx[y] == 0.0 else 0.0
-            if not near > 0.0:  # q starves the nearest ones
-                return np.inf, np.inf
-            inverse = 1.0 / near
-            for y in range(m):
-                change = share * row[y] * ((inverse if dx[y] == 0.0 else 0.0) - 1.0)
-                output[y] += p[x] * change
-                row[y] += change
+                near[x] += row[y] if dx[y] == 0.0 else 0.0
+                t += row[y] * dx[y]
+            if near[x] > 0.0:
+                movable += p[x] * t
+        share = (distortion - target) / movable
+        if not 0.0 <= share <= 1.0:
+            return np.inf, np.inf
+        information += share * max(entropy - information, 0.0)
+        for x in range(n):
+            if near[x] > 0.0:
+                row, dx = a[x], d[x]
+                inverse = 1.0 / near[x]
+                for y in range(m):
+                    change = share * row[y] * ((inverse if dx[y] == 0.0 else 0.0) - 1.0)
+                    output[y] += p[x] * change
+                    row[y] += change
         distortion = target
     return max(information, 0.0), distortion

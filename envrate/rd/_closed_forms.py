@@ -95,7 +95,8 @@ def circulant(row: ArrayLike, D: float) -> float:  # noqa: N803
         D: mean distortion allowed, at least the row's minimum.
 
     Returns:
-        log K - H of the law e^{-s row} of the difference whose mean is D, bits per letter; the uniform output is optimal.
+        log K less the entropy of the law e^{-s row} of the difference whose mean is D, bits per letter: the uniform
+        output is optimal.
 
     Raises:
         ValueError: a row with NaN or negative entries, or D below its minimum.

@@ -86,7 +86,7 @@ def _hamming_law(p: Any, d: Any, goal: float, q: Any) -> float:
         return -1.0
     for y in range(p.shape[0]):
         q[y] = max(p[y] / (1.0 - goal / w) - alpha, 0.0) / (1.0 - alpha)
-    return -math.log(alpha) / w
+    return float(-math.log(alpha) / w)
 
 
 # -- erasure: each letter, or "not known" at a constant price -------------------------------------------------------
@@ -94,16 +94,16 @@ def _hamming_law(p: Any, d: Any, goal: float, q: Any) -> float:
 
 @njit(cache=True, error_model="numpy")
 def _erased(p: Any, share: float) -> float:
-    """theta with sum_x min(p(x) / share, theta) = 1."""
+    """The theta with sum_x min(p(x) / share, theta) = 1."""
     ascending = np.sort(p)
     n = p.shape[0]
     used = 0.0
     for i in range(n):
         theta = (1.0 - used / share) / (n - i)
         if ascending[i] >= share * theta:
-            return theta
+            return float(theta)
         used += ascending[i]
-    return ascending[n - 1] / share
+    return float(ascending[n - 1] / share)
 
 
 @njit(cache=True, error_model="numpy")
@@ -145,7 +145,7 @@ def _erasure_law(p: Any, d: Any, goal: float, q: Any) -> float:
     for x in range(n):
         q[x] = max(p[x] - share * theta, 0.0)
     q[n] = share
-    return -math.log(theta) / d[0, n]
+    return float(-math.log(theta) / d[0, n])
 
 
 # -- weighted binary: P(X = 1) = p, a false alarm costs a, a miss costs b --------------------------------------------
@@ -159,7 +159,7 @@ def _binary_distortion(p: float, a: float, b: float, s: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def binary_slope(p: float, a: float, b: float, D: float) -> float:  # noqa: N803
-    """s in nats with D(s) = D, for 0 < D < min(p b, (1-p) a), by regula falsi in log s within a bracket."""
+    """Slope s in nats with D(s) = D, for 0 < D < min(p b, (1-p) a), by regula falsi in log s within a bracket."""
     low = high = 1.0 / max(a, b)
     for _ in range(200):
         if _binary_distortion(p, a, b, low) > D:
@@ -218,7 +218,7 @@ def _binary_law(p: Any, d: Any, goal: float, q: Any) -> float:
 
 @njit(cache=True, error_model="numpy")
 def circulant_slope(row: Any, D: float) -> float:  # noqa: N803
-    """s in nats with sum d e^{-s d} / sum e^{-s d} = D over the row of a circulant distortion, minimum 0."""
+    """Slope s in nats with sum d e^{-s d} / sum e^{-s d} = D over the row of a circulant distortion, minimum 0."""
     low, high = 0.0, 1.0
     mean = 0.0
     for _ in range(1100):
