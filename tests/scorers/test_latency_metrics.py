@@ -174,3 +174,18 @@ def test_reference_rates_carry_their_definition_and_source(shared_data):
     assert len(rates) > 20 and all(r.definition and r.source and r.bits_per_s > 0 for r in rates)
     table = (shared_data / "external_scores" / "human_and_bci_reference_rates.tsv").read_text().splitlines()[1:]
     assert sorted(r.bits_per_s for r in rates) == sorted(float(line.split("\t")[1]) for line in table)
+
+
+def test_reference_rates_are_drawn_with_their_caution():
+    from envrate.plots import frontier as draw
+    from envrate.plots_rates import add_reference_rates
+    from envrate.scorers import CAUTION, frontier
+
+    w = world(tasks.get("alert"), 400, seed=3, delay=(300, 300))
+    figure = draw([frontier(trace(w, honest(w), agent="reactive"), resamples=100)])
+    add_reference_rates(figure, ["typing", "speech production"])
+    said = [text.get_text() for text in (*figure.texts, *figure.axes[0].texts)]
+    assert CAUTION in said and any(text.startswith("typing, 10 (Zheng") for text in said)
+    assert figure.axes[0].get_ylim()[1] > 39.15
+    with pytest.raises(ValueError, match="juggling"):
+        add_reference_rates(figure, ["juggling"])
