@@ -180,13 +180,13 @@ class LatencyMetrics:
 METRICS = ("AL", "LAAL", "DAL", "AP", "ATD", "YAAL")
 
 
-def _one(d: FloatArray, source_length: float, reference_length: int) -> list[float]:
+def _one(d: FloatArray, source_length: float, reference_length: int, token: float | None) -> list[float]:
     return [
         average_lagging(d, source_length, reference_length),
         length_adaptive_average_lagging(d, source_length, reference_length),
         differentiable_average_lagging(d, source_length),
         average_proportion(d, source_length, reference_length),
-        average_token_delay(np.maximum(d, 0.0)),
+        float("nan") if token is None else average_token_delay(np.maximum(d, 0.0), token=token),
         yet_another_average_lagging(d, source_length, reference_length),
     ]
 
@@ -205,7 +205,8 @@ def latency_metrics(trace: Trace) -> LatencyMetrics:
 
     An episode is one utterance: its source lasts from reset to the end of its last tick, its reference is the ticks
     that required a response, its output every non-null response in time order. The delay of an emission is the source
-    that had gone by when its computation began; the computation-aware figures take the moment of effect.
+    that had gone by when its computation began; the computation-aware figures take the moment of effect. ATD pairs the
+    i-th emission with the i-th source token, here a tick, so it is defined only where each tick requires a response.
 
     Raises:
         ValueError: a tracking trace, whose output has no units.
@@ -214,6 +215,8 @@ def latency_metrics(trace: Trace) -> LatencyMetrics:
         raise ValueError("trace: latency metrics need discrete responses; a tracking run has no target units")
     t, r = trace.ticks, trace.responses
     acts = (r["kind"] == ACT) & (r["value"] != 0)
+    paired = all(stratum.pmf[0] == 0 for stratum in trace.header.strata)
+    token = float(trace.header.tick_ms) if paired else None
     plain: list[list[float]] = []
     aware: list[list[float]] = []
     episodes = silent = 0
@@ -231,14 +234,16 @@ def latency_metrics(trace: Trace) -> LatencyMetrics:
             continue
         length = float(t["onset_ms"][mine].max() + trace.header.tick_ms)
         begun = np.maximum.accumulate(done - r["compute_ms"][rows][order])
-        plain.append(_one(np.minimum(begun, length), length, reference))
-        aware.append(_one(done, length, reference))
+        plain.append(_one(np.minimum(begun, length), length, reference, token))
+        aware.append(_one(done, length, reference, token))
     reasons: dict[str, str] = {}
     values, computation_aware = _means(plain), _means(aware)
     for k, name in enumerate(METRICS):
         left_out = silent + sum(np.isnan(row[k]) for row in plain)
         if np.isnan(values[name]):
-            reasons[name] = "no episode has an emission before its source's end" if plain else "no emission"
+            none = "no episode has an emission before its source's end"
+            sparse = "it pairs each emission with a tick, and not every tick requires a response"
+            reasons[name] = "no emission" if not plain else sparse if name == "ATD" else none
         elif left_out:
             reasons[name] = f"{left_out} of {episodes} episodes left out: no emission in them that it counts"
     return LatencyMetrics(values, computation_aware, episodes, silent, reasons)

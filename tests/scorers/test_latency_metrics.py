@@ -104,10 +104,20 @@ def test_metrics_of_a_trace_count_silence_apart():
     told = latency_metrics(trace(w, {name: column[kept] for name, column in acts.items()}))
     assert (told.episodes, told.silent) == (4, 1)
     assert told.values["DAL"] > 0 and "1 of 4 episodes left out" in told.reasons["AL"]
-    assert told.values["AL"] == told.computation_aware["AL"] or told.values["AL"] < told.computation_aware["AL"]
+    assert told.values["AL"] <= told.computation_aware["AL"]
+    assert math.isnan(told.values["ATD"]) and "not every tick" in told.reasons["ATD"]
     silent = latency_metrics(trace(w, nobody(w)))
     assert math.isnan(silent.values["AL"]) and silent.reasons["AL"] == "no emission"
     assert silent.to_dict()["values"]["AL"] is None
+
+
+def test_a_punctual_choice_lags_by_its_delay():
+    """A response 200 ms after each onset: AL, LAAL, DAL and YAAL 200; ATD 0, its chunks ending where the agent speaks."""
+    w = world(tasks.get("choice8"), 100, seed=3, delay=(200, 200))
+    told = latency_metrics(trace(w, honest(w)))
+    for name in ("AL", "LAAL", "DAL", "YAAL"):
+        assert told.values[name] == pytest.approx(200.0, abs=1e-9)
+    assert told.values["ATD"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_delay_moves_the_lag_of_a_trace_by_itself():
