@@ -112,7 +112,7 @@ def test_metrics_of_a_trace_count_silence_apart():
 
 
 def test_a_punctual_choice_lags_by_its_delay():
-    """A response 200 ms after each onset: AL, LAAL, DAL and YAAL 200; ATD 0, its chunks ending where the agent speaks."""
+    """A response 200 ms after each onset. ATD is 0: its source chunks end where the agent speaks."""
     w = world(tasks.get("choice8"), 100, seed=3, delay=(200, 200))
     told = latency_metrics(trace(w, honest(w)))
     for name in ("AL", "LAAL", "DAL", "YAAL"):
