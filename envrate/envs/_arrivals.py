@@ -35,7 +35,10 @@ class BatchFirst(NamedTuple):
 
 def batch_first(leaf: Any, xp: Any) -> Any:
     """A leaf of an observation with the batch as its first axis; `xp` is numpy or jax.numpy."""
-    return xp.asarray(leaf.value) if isinstance(leaf, BatchFirst) else xp.moveaxis(xp.asarray(leaf), -1, 0)
+    if isinstance(leaf, BatchFirst):
+        return xp.asarray(leaf.value)
+    array = xp.asarray(leaf)
+    return array.T if array.ndim <= 2 else xp.moveaxis(array, -1, 0)  # `T` is ten times as fast as `moveaxis`
 
 
 def is_small(core: Core) -> bool:

@@ -89,8 +89,11 @@ def begin_probe(
         limit: Any = limits[0]
     else:
         limit = jnp.asarray(limits)[core.letters.letter(z)]
-    asks = _counters.below(stamps.bits(tick, Stream.PROBE)[0], limit)
-    row = jnp.where(onset, jnp.where(asks, TO_ASK, _kernel.NOT_SENT), old)
+
+    def decided() -> Any:
+        return jnp.where(_counters.below(stamps.bits(tick, Stream.PROBE)[0], limit), TO_ASK, _kernel.NOT_SENT)
+
+    row = jax.lax.cond(onset, decided, lambda: old)
     transit = transit._replace(probe_arrival=_rings.write(transit.probe_arrival, slot, row))
     if core.drops_oldest:
         departure, place = transit.queue.departure_us, core.slots + slot
