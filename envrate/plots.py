@@ -65,7 +65,7 @@ def frontier(
     for k, (one, name) in enumerate(zip(frontiers, names, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
         for which in ("output-only", "resolved"):
-            if which in (reading or which) and (which == "output-only" or one.has_resolved):
+            if reading in (None, which) and (which == "output-only" or one.has_resolved):
                 _steps(axes, one.reading(which), colour=colour, style=STYLE[which], label=f"{name}, {which}")
     _gap(axes, frontiers[0], reading, gap_at_ms)
     _finish(axes, frontiers, title)
@@ -149,7 +149,10 @@ def _ideal(axes: Axes, ideal: Frontier | Sequence[tuple[float, float]], reading:
 
 def _gap(axes: Axes, one: Frontier, reading: str | None, at_ms: float | None) -> None:
     """Double arrows from C to the demand, one per reading that is drawn."""
-    drawn = [r for r in ("output-only", "resolved") if r in (reading or r) and (r == "output-only" or one.has_resolved)]
+    there = ("output-only", "resolved") if one.has_resolved else ("output-only",)
+    drawn = [name for name in there if reading in (None, name)]
+    if not drawn:
+        return
     if at_ms is None:
         known = [p for p in one.reading(drawn[0]) if math.isfinite(p.credited)]
         open_ = [p.latency_ms for p in known if p.credited > 0 and p.keeps_up != "yes"] or [p.latency_ms for p in known]

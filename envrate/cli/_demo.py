@@ -126,15 +126,15 @@ def _rows(reactive: Frontier, guess: Frontier, micro_turn_ms: int) -> list[dict[
     for level in (FIRST_MS, SECOND_MS):
         heard = heard_by(level, micro_turn_ms)
         expected = _expected(heard)
-        # An agent that looks every micro-turn guesses at its first look from 300 ms on; off the grid that is later.
-        known = 500 % micro_turn_ms == FIRST_MS % micro_turn_ms == 0
+        # The guess falls on the first look from 300 ms on: off the grid later than that, and at 600 ms it is corrected.
+        on_grid = 500 % micro_turn_ms == FIRST_MS % micro_turn_ms == 0
         for name, frontier, reading in (
             ("resolved", reactive, "resolved"),
             ("output-only", reactive, "output-only"),
             ("guess", guess, "output-only"),
         ):
             point = frontier.at(level, reading)
-            formula = expected[name] if known and (name != "guess" or level == FIRST_MS) else None
+            formula = expected[name] if name != "guess" or (on_grid and level == FIRST_MS) else None
             kept = ("credited", "credited_low", "credited_high", "gap", "gap_low", "gap_high", "keeps_up")
             body = {key: value for key, value in point.to_json().items() if key in kept}
             rows.append({"case": name, "latency_ms": level, "heard": heard} | body | {"formula": formula})
