@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from envrate import _checks
 from envrate.scorers._outcome import outcomes
-from envrate.scorers._posterior import Chain, chain_of
+from envrate.scorers._posterior import Chain, chain_of, has_link_log
 from envrate.trace import WRONG_UNKNOWN, Trace
 
 FloatArray = NDArray[np.float64]
@@ -77,7 +77,7 @@ def information(trace: Trace, latency_ms: int | None = None, *, reading: str = "
     latency = trace.header.horizon_ms if latency_ms is None else latency_ms
     latency = _checks.integer("latency_ms", latency, 0, trace.header.horizon_ms, "ms")
     t = trace.ticks
-    if reading == "resolved" and not (t["delivered_ms"] >= 0).any():
+    if reading == "resolved" and not has_link_log(trace):
         return _nothing("no link log, so there is no resolved reading")
     found = outcomes(trace)
     outcome = np.where(found.first_ms <= latency, found.first_value, 0)

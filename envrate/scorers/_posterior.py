@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from envrate import _checks
 from envrate._responses import letter_pmf
-from envrate.trace import NEVER, Trace
+from envrate.trace import Trace
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -33,6 +33,11 @@ NOTHING = -1
 FORGOTTEN = 1e-13
 #: Distances above this are not told apart even where a chain never forgets (a periodic one).
 MAX_DISTANCE = 4096
+
+
+def has_link_log(trace: Trace) -> bool:
+    """Whether it is known when packets reached the agent; a simulated link may have lost every one of them."""
+    return trace.header.link is not None or bool((trace.ticks["delivered_ms"] >= 0).any())
 
 
 @dataclass(frozen=True)
@@ -161,8 +166,8 @@ class Observer:
         if trace.is_tracking:
             raise ValueError("trace: the observer of a chain needs discrete responses, this is a tracking run")
         t = trace.ticks
-        if (t["delivered_ms"] == NEVER).all():
-            raise ValueError("trace: it has no link log (delivered_ms is -1 throughout), so what was known is not")
+        if not has_link_log(trace):
+            raise ValueError("trace: it has no link log, so what could be known is not")
         order = np.lexsort((t["tick"], t["episode"]))
         columns = (t[name][order] for name in ("episode", "tick", "onset_ms", "delivered_ms", "scored"))
         return cls(task, *columns)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from envrate import _checks
 from envrate.scorers._outcome import DONT_KNOW, NEVER_MS, NOT_PROBED, RIGHT, WRONG, Outcomes, outcomes
+from envrate.scorers._posterior import has_link_log
 from envrate.scorers._retention import Retention, clopper_pearson, retention
 from envrate.trace import Trace
 
@@ -113,7 +114,7 @@ def restraint_table(trace: Trace, latency_ms: int | None = None) -> RestraintTab
     scored = trace.ticks["scored"]
     required = trace.ticks["required"][scored]
     outcome = np.where(found.first_ms <= latency, found.first_value, 0)[scored]
-    log = bool((trace.ticks["delivered_ms"] >= 0).any())
+    log = has_link_log(trace)
     kinds = _kinds(found, scored, required, outcome, latency, log=log)
     severity = _severity(task.distortion, required, outcome)
     rows = []

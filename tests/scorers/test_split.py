@@ -11,7 +11,7 @@ from synthetic import honest, nobody, remembers, respond, trace, world
 from envrate import tasks
 from envrate.latents import MarkovChain
 from envrate.plots_split import split_figure
-from envrate.scorers import frontier, split
+from envrate.scorers import frontier, restraint_table, split
 from envrate.task import Probes, Severity, Task
 
 CHOICE4 = Task(latent=MarkovChain(((0.4, 0.3, 0.2, 0.1),) * 4), response=(0, 1, 2, 3), tick_ms=500, micro_turn_ms=100)
@@ -163,3 +163,10 @@ def test_figure_stacks_up_to_the_demand(tmp_path):
     few = world(tasks.get("alert"), 12, seed=1)
     with pytest.raises(ValueError, match="no numbers to draw"):
         split_figure(split(trace(few, honest(few)), [0]))
+
+
+def test_a_link_that_loses_everything_is_to_blame_for_everything():
+    w = world(CHOICE4, 400, seed=8, loss=1.0)
+    run = trace(w, nobody(w))
+    assert split(run, [0]).at(0).link == pytest.approx(split(run, [0]).demand.upper)
+    assert restraint_table(run, 100).row("miss by loss").rate == 1.0
