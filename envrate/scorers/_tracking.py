@@ -1,4 +1,4 @@
-"""Tracking: real-valued responses at squared error. Distortion, credited throughput, the Kalman observer, the frontier."""
+"""Tracking: real-valued responses at squared error; distortion, credited throughput, Kalman observer, frontier."""
 
 from __future__ import annotations
 
@@ -74,11 +74,12 @@ def tracking_rate(task: Task, distortion: ArrayLike) -> FloatArray:
         distortion: any shape, squared error summed over outputs; NaN gives NaN, 0 gives infinity.
 
     Returns:
-        Lower ends, same shape.
+        Rates, same shape, within 1e-6 bits/s of `Task.demand`.
     """
+    from envrate._demand_gaussian import rates
+
     array = np.asarray(distortion, dtype=np.float64)
-    flat = [task.demand(float(d)).lower if math.isfinite(d) else math.nan for d in array.ravel()]
-    return np.asarray(flat).reshape(array.shape)
+    return rates(task, array.ravel()).reshape(array.shape)
 
 
 def kalman_distortion(trace: Trace, latencies_ms: Sequence[int] | IntArray | None = None) -> FloatArray:
@@ -112,7 +113,8 @@ def kalman_distortion(trace: Trace, latencies_ms: Sequence[int] | IntArray | Non
                     * _left(part.correlation(2 * REACH + 1, tick_ms), at)
                     for part in parts
                 )
-        out.append(np.mean([known[c] for c in values.tolist()] @ np.eye(len(values))[back].T) if len(values) else np.nan)
+        left = np.array([known[code] for code in values.tolist()])
+        out.append(float(left[back].mean()) if len(left) else math.nan)
     return np.asarray(out)
 
 
@@ -207,5 +209,11 @@ def _withheld(latency_ms: int, events: int, censored: int, reason: str) -> Point
     others = ("detection", "identification", "severity", "rate_equivalent")
     nothing = {name: math.nan for name in (*names, *others)}
     return Point(
-        latency_ms=latency_ms, reading=OUTPUT_ONLY, keeps_up=NOT_SHOWN, events=events, censored=censored, reason=reason, **nothing
+        latency_ms=latency_ms,
+        reading=OUTPUT_ONLY,
+        keeps_up=NOT_SHOWN,
+        events=events,
+        censored=censored,
+        reason=reason,
+        **nothing,
     )
