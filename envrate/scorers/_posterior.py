@@ -185,7 +185,13 @@ class Observer:
         rows = nearest_rows(*columns, self.onset_ms + latency_ms, own=own, limit=limit)
         distances = (np.where(row >= 0, np.abs(self.tick - self.tick[row]), NOTHING) for row in rows)
         before, after = (distance[self.scored] for distance in distances)
-        found, counts = np.unique((before + 1) * (limit + 1) + (after + 1), return_counts=True)
+        code = (before + 1) * (limit + 1) + (after + 1)
+        if (limit + 1) ** 2 <= code.size:  # few possible pairs: counting is faster than sorting
+            counts = np.bincount(code)
+            found = np.flatnonzero(counts)
+            counts = counts[found]
+        else:
+            found, counts = np.unique(code, return_counts=True)
         pairs = np.stack(np.divmod(found, limit + 1)) - 1
         return Patterns(pairs[0], pairs[1], counts / float(counts.sum()))
 
