@@ -22,6 +22,9 @@ from envrate.rd._types import Bracket
 #: Contexts looked at before the bracket reached so far is returned.
 MAX_NODES = 4_000_000
 
+#: Multiply-adds spent before the same: with many states fewer contexts are looked at.
+MAX_WORK = 2_000_000_000
+
 #: Longest context; contexts that long matter only for chains that forget very slowly.
 MAX_DEPTH = 4096
 
@@ -35,7 +38,8 @@ def entropy_rate(
         transition: (K, K) row i is the law of the next state; one closed class.
         response: (K,) letter 0, 1, ... of each state.
         tol: the bracket is made at most this wide, in bits.
-        max_nodes: contexts looked at before giving the bracket reached so far, which the method then says.
+        max_nodes: contexts looked at before giving the bracket reached so far, which the method then says; fewer
+            where there are many states.
 
     Returns:
         Bracket of kind "exact". Its bounds coincide where a formula exists: states that can be lumped without
@@ -95,7 +99,8 @@ def entropy_rate_of(source: HiddenMarkov, *, tol: float = 1e-12, max_nodes: int 
     letters = np.flatnonzero(small.pmf > 0)
     steps = np.ascontiguousarray(small.transition[None] * small.emission.T[letters][:, None, :])  # (A, K, K)
     threshold = max(1e-3, tol) * math.log(2)
-    left = max_nodes
+    limit = max(1, min(max_nodes, int(MAX_WORK / (small.num_states**2 * len(letters)))))
+    left = limit
     lower, upper, nodes, depth = 0.0, math.log(len(letters)), 0, 0
     while left > 0:
         low, high, used, longest = context_tree(steps, small.stationary, threshold, left, MAX_DEPTH)
@@ -112,5 +117,5 @@ def entropy_rate_of(source: HiddenMarkov, *, tol: float = 1e-12, max_nodes: int 
     lower, upper = min(lower, upper) / math.log(2), max(lower, upper) / math.log(2)
     method = f"entropy rate, {nodes} contexts of up to {depth} letters"
     if upper - lower > tol:
-        method += f"; stopped {'at' if left <= 0 else 'by rounding before'} the limit of {max_nodes} contexts"
+        method += f"; stopped {'at' if left <= 0 else 'by rounding before'} the limit of {limit} contexts"
     return Bracket(lower, upper, method=method)

@@ -29,8 +29,11 @@ STEPS, EFFORT = 20, 1500
 #: Cases of what is known before a block.
 MAX_CASES = 8
 
-#: Seconds of the longest block are this many times those of the one before it, at a guess.
-GROWTH = 4.0
+#: Time grows like this power of the multiply-adds of a pass: small blocks are mostly overhead.
+GROWTH = 0.7
+
+#: Largest table of the law of a block and the states at both ends.
+MAX_STEPS_TABLE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,11 @@ def solve_at(
     for _ in range(3):
         solution = blocks.solve(np.array([slope]), condition, q, tol=1e-2, iterations=STEPS, effort=0)
         q = (1.0 - 1e-9) * solution.output + 1e-9 / q[0].size
-        slope, _ = _slope_for(blocks, condition, solution.output, slope, d)
+        guess, _ = _slope_for(blocks, condition, solution.output, slope, d)
+        slope = min(3.0 * slope, max(slope / 3.0, guess))
     lower, curve = 0.0, Chords(d)
     search = SlopeSearch(slope, d)
-    for _ in range(12):
+    for _ in range(16):
         solution = blocks.solve(
             np.array([search.slope]), condition, q, tol=0.2 * tol * n, iterations=STEPS, effort=EFFORT
         )
@@ -105,7 +109,7 @@ def solve_at(
         curve.add(reached, solution.information / n)
         _, information = _slope_for(blocks, condition, solution.output, search.slope, d)
         curve.add(d, information / n)
-        if curve.best - lower <= tol or not search.move(reached):
+        if curve.best - lower <= tol or not search.move(reached, curve.slope):
             break
         q = (1.0 - 1e-9) * solution.output + 1e-9 / q[0].size
     return lower, curve.best, search.slope
@@ -223,13 +227,17 @@ def markov(
     rate = entropy_rate_of(problem.source)
     if _is_free(problem):
         return Bracket(0.0, 0.0, method="a constant outcome meets D")
+    if entropy(problem.pmf) - rate.lower <= 1e-12:
+        from envrate.rd._blahut_arimoto import blahut_arimoto
+
+        point = blahut_arimoto(problem.pmf / problem.pmf.sum(), problem.cost, D=problem.target)
+        return Bracket(float(point.lower), float(point.upper), method="memoryless, Blahut-Arimoto")
     special = _binary_symmetric(problem, rate)
     if special is not None:
         return special
     deadline = time.perf_counter() + time_budget_s
     lower, upper, used, why = 0.0, rate.upper, 0, ""
     sources = {"lower": "", "upper": "entropy rate"}
-    memoryless = entropy(problem.pmf) - rate.lower <= 1e-12
     for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64):
         if n > n_max:
             why = f"n_max = {n_max}"
@@ -238,16 +246,18 @@ def markov(
             why = "longer blocks do not fit in memory"
             break
         began = time.perf_counter()
-        for low, high, name in _ends(problem, n, rate.lower, (1e-10 if memoryless else 0.1 * tol) * LN2):
+        for low, high, name in _ends(problem, n, rate.lower, 0.1 * tol * LN2):
             if low > lower:
                 lower, sources["lower"] = low, name
             if high < upper:
                 upper, sources["upper"] = high, name
         used = n
-        if memoryless or upper - lower <= tol:
+        if upper - lower <= tol:
             break
         ended = time.perf_counter()
-        if ended + GROWTH * (ended - began) > deadline:
+        longer = n + 1 if n == 1 else n + 2
+        work = [_work(len(problem.letters), problem.cost.shape[1], k) for k in (n, longer)]
+        if ended + (work[1] / work[0]) ** GROWTH * (ended - began) > deadline:
             why = f"the time budget of {time_budget_s:g} s"
             break
     method = f"blocks of {used}: lower {sources['lower'] or '0'}, upper {sources['upper']}"
@@ -275,6 +285,12 @@ def _binary_symmetric(problem: _Problem, rate: Bracket) -> Bracket | None:
     return Bracket(value, value, method="binary symmetric Markov source below its critical distortion")
 
 
+def _work(letters: int, outcomes: int, n: int) -> float:
+    """Multiply-adds of a pass over a block."""
+    first, second = (n + 1) // 2, n // 2
+    return float(letters**first) * float(outcomes**second) * float(outcomes**first + letters**second)
+
+
 def _ends(problem: _Problem, n: int, rate: float, tol: float) -> list[tuple[float, float, str]]:
     """(lower, upper, name) in bits per letter from blocks of n."""
     blocks = Blocks(problem.cost[None], n)
@@ -288,7 +304,7 @@ def _ends(problem: _Problem, n: int, rate: float, tol: float) -> list[tuple[floa
     for condition in conditions:
         low, _, _ = solve_at(problem.cost, problem.target, blocks, condition, tol)
         out.append((low / LN2 - condition.memory, math.inf, condition.name))
-    if math.isfinite(slope):
+    if math.isfinite(slope) and source.num_states**2 * len(letters) ** n <= MAX_STEPS_TABLE:
         out.append((-math.inf, _past_outcome_end(problem, blocks, slope, 10 * tol), "channel with past outcome"))
     return out
 

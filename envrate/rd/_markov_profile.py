@@ -74,6 +74,8 @@ class MarkovProfile:
         cells = np.asarray(classes)
         count = int(cells.max(initial=-1)) + 1 if cells.dtype.kind in "iu" else 1
         self._classes = class_matrix(classes, source.emission.shape[1], count)
+        if count == 0:
+            raise ValueError("classes: every cell is -1; expected at least one class")
         self._letters = np.flatnonzero(source.pmf > 0)
         for a in self._letters:
             if not (self._classes[a] < 0).any():

@@ -19,9 +19,14 @@ class SlopeSearch:
         self._target = target
         self._low, self._high = 0.0, math.inf
         self._last: tuple[float, float] | None = None
+        self._moves = 0
 
-    def move(self, distortion: float) -> bool:
-        """Takes the distortion at the current slope and moves on; False when there is nowhere to go."""
+    def move(self, distortion: float, chord: float = math.nan) -> bool:
+        """Takes the distortion at the current slope and moves on; False when there is nowhere to go.
+
+        Every second step goes to the slope of the chord between the points on both sides of the target, if known:
+        the maximum of the two tangents, and on a straight piece of R the slope of that piece.
+        """
         if abs(distortion - self._target) <= 1e-12 * self._target:
             return False
         if distortion > self._target:
@@ -36,6 +41,9 @@ class SlopeSearch:
             change = -now[1] * (now[0] - self._last[0]) / (now[1] - self._last[1])
             guess = self.slope * math.exp(change) if abs(change) < 2.0 else math.nan
         self._last = now
+        self._moves += 1
+        if self._moves % 2 == 0 and self._low < chord < self._high:
+            guess = chord
         if not self._low < guess < self._high or not 0.2 < guess / self.slope < 5.0:
             if math.isinf(self._high):
                 guess = self.slope * min(2.0, max(1.05, 1.0 + 0.7 * now[1]))
@@ -55,6 +63,16 @@ class Chords:
         self.best = math.inf
         self._target = target
         self._points: list[tuple[float, float]] = []
+
+    @property
+    def slope(self) -> float:
+        """Of the chord over the target between the nearest points on both sides, NaN without them."""
+        left = [point for point in self._points if point[0] < self._target]
+        right = [point for point in self._points if point[0] > self._target]
+        if not left or not right:
+            return math.nan
+        (d1, r1), (d2, r2) = max(left), min(right)
+        return (r1 - r2) / (d2 - d1)
 
     def add(self, distortion: float, rate: float) -> None:
         """Adds a point: time sharing with every point on the other side of the target is possible too."""

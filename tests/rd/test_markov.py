@@ -166,6 +166,18 @@ def test_brackets_of_random_sources_are_in_order_and_shrink(seed, states, share)
     assert long.upper <= rd.entropy_rate(transition, response).upper + 1e-9
 
 
+def test_a_straight_piece_is_met_by_its_chord():
+    # Erasure of a fair bit: R = 1 - D, all of it at one slope; the blocks' solver alone, without Blahut-Arimoto.
+    cost = np.array([[0.0, np.inf, 1.0], [np.inf, 0.0, 1.0]])
+    source = function_of_chain([[0.5, 0.5], [0.5, 0.5]], [0, 1])
+    for n in (1, 3):
+        condition = unconditional(source, np.arange(2), n, 1.0)
+        for D in (0.1, 0.4, 0.8):
+            low, high, _ = solve_at(cost, D, Blocks(cost[None], n), condition, 1e-9)
+            assert low / math.log(2) == pytest.approx(1 - D, abs=2e-9)
+            assert high / math.log(2) == pytest.approx(1 - D, abs=2e-9)
+
+
 def test_budget_is_said():
     bracket = rd.markov(sticky(0.1), [0, 1], HAMMING, 0.1, tol=1e-9, n_max=2)
     assert "n_max = 2" in bracket.method and "blocks of 2" in bracket.method

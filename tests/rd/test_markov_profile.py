@@ -205,6 +205,7 @@ def test_block_solutions_are_certified_by_an_independent_evaluation():
     [
         ([[0, 0], [1, -1]], [0.1, 0.1], "row 0 has no cell of class -1"),
         ([[-1, 0]], [0.1], "classes: expected integers of shape"),
+        ([[-1, -1], [-1, -1]], [0.1], "classes: every cell is -1"),
         (BINARY, [0.1], "frequencies: expected a last axis of 2"),
         (BINARY, [0.1, np.nan], "frequencies"),
         (BINARY, [-0.1, 0.1], "frequencies"),
