@@ -74,10 +74,10 @@ def blahut_arimoto(
         target, steepness = _checks.number("D", D, 0.0), -1.0
     else:
         target, steepness = math.inf, _slope(slope)
-    lower, upper, reached, s, output, channel, status = _solve.solve(p, d, target, steepness, float(tol))
+    lower, upper, reached, s, output, make_channel, status = _solve.solve(p, d, target, steepness, float(tol))
     if status:
         refuse(p, d, target, lower, upper, tol, status)
-    return RDPoint(0.5 * (lower + upper), lower, upper, reached, s, output, channel)
+    return RDPoint(0.5 * (lower + upper), lower, upper, reached, s, output, make_channel)
 
 
 def _slope(value: Any) -> float:

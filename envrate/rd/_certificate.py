@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from envrate.rd._linalg import FAST
+
+FloatArray = NDArray[np.float64]
 
 #: Shares of the uniform law that are tried in turn.
 POLISH = (1e-11, 0.0, 1e-13, 1e-10, 1e-9)
@@ -96,62 +99,59 @@ def lower_line(p: Any, a: Any, q: Any, tol: float, c: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float, output: Any) -> tuple[float, float]:
-    """Turns the kernel a into the channel q a / r, bent until its mean distortion is at most `target`.
+def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float) -> tuple[float, float, float]:
+    """An upper bound on R in nats, the distortion it is at, and the share by which the channel q A / r is bent.
 
-    Returns an upper bound on its information (nats) and its distortion; `output` gets its output law. What is above
-    the target goes to each letter's nearest reproductions, those at distance 0 (rows of d have minimum 0); as
-    information is convex in the channel, the bound grows by at most that share of H(X). d holds 0 where a
-    reproduction is forbidden, and a does too.
+    Where its mean distortion is above `target`, the channel is mixed with that which gives each letter its nearest
+    reproductions (at distance 0: rows of d have minimum 0) until it meets the target. Information is convex in the
+    channel and at most H(X), so the bound grows by no more than that share of H(X). d holds 0 where a reproduction
+    is forbidden.
     """
     n, m = a.shape
+    c = np.zeros(m)
     distortion = information = entropy = 0.0
-    for y in range(m):
-        output[y] = 0.0
     for x in range(n):
-        row, dx = a[x], d[x]
+        ax, dx = a[x], d[x]
         r = t = 0.0
         for y in range(m):
-            e = q[y] * row[y]
+            e = q[y] * ax[y]
             r += e
             t += e * dx[y]
         if not r > 0.0:
-            return np.inf, np.inf
-        inverse = 1.0 / r
-        weight = p[x]
+            return np.inf, np.inf, 0.0
+        weight = p[x] / r
         for y in range(m):
-            e = q[y] * row[y] * inverse
-            row[y] = e
-            output[y] += weight * e
-        distortion += weight * inverse * t
-        information -= weight * math.log(r)
-        entropy -= weight * math.log(weight)
+            c[y] += weight * ax[y]
+        distortion += weight * t
+        information -= p[x] * math.log(r)
+        entropy -= p[x] * math.log(p[x])
     information -= s * distortion
     for y in range(m):
-        if output[y] > 0.0 and q[y] > 0.0:
-            information -= output[y] * math.log(output[y] / q[y])
-    if distortion > target * (1.0 + 1e-14):
-        near = np.zeros(n)
-        movable = 0.0
-        for x in range(n):  # a letter whose nearest reproductions q starves stays as it is
-            row, dx = a[x], d[x]
-            t = 0.0
-            for y in range(m):
-                near[x] += row[y] if dx[y] == 0.0 else 0.0
-                t += row[y] * dx[y]
-            if near[x] > 0.0:
-                movable += p[x] * t
-        share = (distortion - target) / movable
-        if not 0.0 <= share <= 1.0:
-            return np.inf, np.inf
-        information += share * max(entropy - information, 0.0)
-        for x in range(n):
-            if near[x] > 0.0:
-                row, dx = a[x], d[x]
-                inverse = 1.0 / near[x]
-                for y in range(m):
-                    change = share * row[y] * ((inverse if dx[y] == 0.0 else 0.0) - 1.0)
-                    output[y] += p[x] * change
-                    row[y] += change
-        distortion = target
-    return max(information, 0.0), distortion
+        if q[y] * c[y] > 0.0:
+            information -= q[y] * c[y] * math.log(c[y])
+    information = max(information, 0.0)
+    if distortion <= target:
+        return information, distortion, 0.0
+    share = (distortion - target) / distortion
+    return information + share * max(entropy - information, 0.0), target, share
+
+
+def channel_of(a: FloatArray, q: FloatArray | None, share: float, live: NDArray[np.bool_], law: FloatArray) -> FloatArray:
+    """(K, M) channel q A / r bent by `share`; letters that do not occur get the output law.
+
+    A is exactly 1 at the nearest reproductions. Without q, `a` (n, M) is the channel of the letters that occur.
+    """
+    rows = a
+    if q is not None:
+        rows = a * q
+        rows /= rows.sum(axis=1, keepdims=True)
+        if share > 0.0:
+            near = np.where(a == 1.0, q, 0.0)
+            lost = ~(near.sum(axis=1) > 0.0)
+            near[lost] = (a[lost] == 1.0).astype(float)
+            rows = (1.0 - share) * rows + share * near / near.sum(axis=1, keepdims=True)
+    if live.all():
+        return rows
+    full = np.tile(law, (live.size, 1))
+    full[live] = rows
+    return full

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from envrate.rd._certificate import lower_line, upper_point
+from envrate.rd._certificate import channel_of, lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import kernel
 
@@ -25,7 +25,6 @@ def tangent(
     n, m = d.shape
     c = np.empty(m)
     best, rate, distortion = -np.inf, np.inf, np.inf
-    law = np.empty(m)
     work = np.empty(n + m, np.int64)
     start = q.copy()
     for sharpness in (0.3, 0.01, 1e-4):
@@ -35,13 +34,13 @@ def tangent(
             continue
         kernel(d, s, False, a, work)
         below = lower_line(p, a, q, 0.1 * tol, c)
-        above, mean = upper_point(p, finite, a, q, s, np.inf, law)
+        above, mean, _ = upper_point(p, finite, a, q, s, np.inf)
         if not above < np.inf:
             continue
         if above + s * mean - below < rate + s * distortion - best or rate == np.inf:
             best, rate, distortion = below, above, mean
-            channel[:] = a
-            output[:] = law
+            channel[:] = channel_of(a, q, 0.0, np.ones(n, bool), q)
+            output[:] = q / q.sum()
             start[:] = q
         if above + s * mean - below <= tol:
             break

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from envrate.rd._certificate import lower_line, upper_point
+from envrate.rd._certificate import channel_of, lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import is_toeplitz, kernel
 from envrate.rd._structured import known_law
@@ -19,6 +21,8 @@ LN2 = math.log(2.0)
 
 #: Up to this many cells the interior-point method is the faster one, and all is done in one compiled call.
 SMALL = 300
+#: Ways to solve, in the order in which they are tried.
+METHODS = KNOWN, NEWTON, INTERIOR, SHARPER, SANDWICH = range(5)
 #: Atoms from which Newton's method starts on a long alphabet.
 ATOMS = 100
 
@@ -31,7 +35,7 @@ class Solution(NamedTuple):
     distortion: float
     slope: float
     output: Any  # (M,)
-    channel: Any  # (K, M)
+    make_channel: Callable[[], Any]  # () -> (K, M)
     status: int
 
 
@@ -172,34 +176,15 @@ def prepare(
 
 @njit(cache=True, error_model="numpy")
 def certify(
-    p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float, output: Any
-) -> tuple[float, float, float]:
-    """Lower and upper bound in nats and the distortion they are at: `goal`, or the channel's own at a fixed slope.
+    p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float
+) -> tuple[float, float, float, float]:
+    """Lower and upper bound in nats, the distortion they are at, and the share by which the channel is bent.
 
-    The kernel a becomes the channel. `output` gets q, which gives the lower bound; the channel's own law is the same
-    to rounding and the tolerance.
+    The distortion is `goal`, or the channel's own at a fixed slope.
     """
-    line = lower_line(p, a, q, 0.3 * tol, output)
-    upper, distortion = upper_point(p, finite, a, q, s, np.inf if fixed else goal, output)
+    upper, distortion, share = upper_point(p, finite, a, q, s, np.inf if fixed else goal)
     at = distortion if fixed else goal
-    total = q.sum()
-    for y in range(q.shape[0]):
-        output[y] = q[y] / total
-    return line - s * at, upper, at
-
-
-@njit(cache=True, error_model="numpy")
-def spread(pmf: Any, output: Any, channel: Any) -> None:
-    """Moves the rows of letters that occur to their places; the others get the output law."""
-    i = 0
-    for x in range(pmf.shape[0]):
-        i += pmf[x] > 0.0
-    for x in range(pmf.shape[0] - 1, -1, -1):
-        if pmf[x] > 0.0:
-            i -= 1
-            channel[x] = channel[i]
-        else:
-            channel[x] = output
+    return lower_line(p, a, q, 0.3 * tol, np.empty(q.shape[0])) - s * at, upper, at, share
 
 
 def _by_newton(
@@ -239,61 +224,64 @@ def solve(
 
     `start` is the output law and the slope of a point nearby.
 
-    Newton's method on large alphabets, then the interior point twice, then the sandwich, until one certifies.
+    A known law, Newton's method on large alphabets, the interior point twice, the sandwich, until one certifies.
     """
     num_letters, m = distortion.shape
     p, d, finite, goal, s, fixed, d_min, d_max, unit, best, at_d_min, status = prepare(pmf, distortion, target, slope)
-    if status == TRIVIAL:
-        channel = np.zeros((num_letters, m))
-        channel[:, best] = 1.0
-        return Solution(0.0, 0.0, d_min + d_max if fixed else target, 0.0, channel[0].copy(), channel, OK)
     if status != OK:
-        return Solution(0.0, math.inf, target, 0.0, np.zeros(m), np.zeros((num_letters, m)), status)
+        law = np.zeros(m)
+        law[best] = 1.0
+        nothing = partial(np.tile, law, (num_letters, 1))
+        at = d_min + d_max if fixed else target
+        if status == TRIVIAL:
+            return Solution(0.0, 0.0, at, 0.0, law, nothing, OK)
+        return Solution(0.0, math.inf, target, 0.0, law, nothing, status)
     if start is not None:
         start = (start[0], start[1] * unit * LN2)
     n = p.shape[0]
     tol_nats = LN2 * tol
-    kept = Solution(-math.inf, math.inf, goal, s, np.zeros(m), np.zeros((n, m)), NOT_CERTIFIED)
-    toeplitz = bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
+    small = distortion.size <= SMALL
+    toeplitz = not small and bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
     law = np.empty(m)
     known = -1.0 if fixed else known_law(p, d, goal, toeplitz, law)
-    first = -1 if known > 0.0 else (1 if distortion.size <= SMALL else 0)
-    for method in (-1, 0, 1, 2, 3)[first + 1 :]:
-        if method == 0 and distortion.size <= SMALL:
+    best_lower, best_upper, best_at, best_s = -math.inf, math.inf, goal, s
+    best_parts: tuple[Any, Any, float] = (np.ones((n, m)), np.full(m, 1.0 / m), 0.0)
+    best_law = best_parts[1]
+    for method in METHODS[(0 if known > 0.0 else (2 if small else 1)) :]:
+        if (method == NEWTON and small) or (method == SANDWICH and fixed):
             continue
-        a, q = np.empty((n, m)), np.full(m, 1.0 / m)
-        output = np.empty(m)
-        if method == 3:
-            if fixed:
-                break
+        a, q, share = np.empty((n, m)), law, 0.0
+        if method == SANDWICH:
             from envrate.rd._sandwich import sandwich
 
-            lower, upper, found = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, a, output)
+            q = np.empty(m)
+            lower, upper, found = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, a, q)
             at = goal
         else:
-            if method < 0:
-                found, q = known, law
+            if method == KNOWN:
+                found = known
                 kernel(d, found, toeplitz, a, np.empty(n + m, np.int64))
-            elif method == 0:
+            elif method == NEWTON:
+                q = np.full(m, 1.0 / m)
                 found = _by_newton(p, d, finite, toeplitz, goal, s, fixed, tol_nats, q, a, start)
             else:
-                found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * (0.3, 0.02)[method - 1], q)
+                q = np.full(m, 1.0 / m)
+                sharpness = 0.3 if method == INTERIOR else 0.02
+                found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * sharpness, q)
                 kernel(d, found, False, a, np.empty(n + m, np.int64))
             if not found >= 0.0:
                 continue
-            lower, upper, at = certify(p, finite, a, q, found, goal, fixed, tol_nats, output)
-        if upper - lower < kept.upper - kept.lower:
-            kept = Solution(lower, upper, at, found, output, a, NOT_CERTIFIED)
+            lower, upper, at, share = certify(p, finite, a, q, found, goal, fixed, tol_nats)
+        if upper - lower < best_upper - best_lower:
+            best_lower, best_upper, best_at, best_s = lower, upper, at, found
+            best_parts = (a, None if method == SANDWICH else q, share)
+            best_law = q / q.sum()
             if upper - lower <= tol_nats:
                 break
-    channel = kept.channel
-    if n < num_letters:
-        channel = np.empty((num_letters, m))
-        channel[:n] = kept.channel
-        spread(pmf, kept.output, channel)
-    lower = max(kept.lower, 0.0) / LN2
-    upper = max(kept.upper / LN2, lower)
-    at = d_min + unit * kept.distortion if slope >= 0.0 else target
-    steepness = math.inf if at_d_min else kept.slope / (unit * LN2)
+    lower = max(best_lower, 0.0) / LN2
+    upper = max(best_upper / LN2, lower)
+    at = d_min + unit * best_at if fixed and slope >= 0.0 else target
+    steepness = math.inf if at_d_min else best_s / (unit * LN2)
     status = OK if upper - lower <= tol else NOT_CERTIFIED
-    return Solution(lower, upper, at, steepness, kept.output, channel, status)
+    make_channel = partial(channel_of, *best_parts, pmf > 0.0, best_law)
+    return Solution(lower, upper, at, steepness, best_law, make_channel, status)

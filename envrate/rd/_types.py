@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,4 +56,9 @@ class RDPoint:
     distortion: float
     slope: float  # s >= 0, bits per unit of distortion: -dR/dD
     output: NDArray[np.float64]  # (M,) law of the reproduction
-    channel: NDArray[np.float64]  # (K, M) rows: law of the reproduction given the source letter
+    make_channel: Callable[[], NDArray[np.float64]] = field(repr=False, compare=False)
+
+    @cached_property
+    def channel(self) -> NDArray[np.float64]:
+        """(K, M) law of the reproduction given the source letter, made when first asked for."""
+        return self.make_channel()
