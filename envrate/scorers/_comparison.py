@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from envrate.scorers import _bootstrap, _frontier_score
 from envrate.scorers._frontier import OUTPUT_ONLY, RESOLVED, at_levels
 from envrate.scorers._frontier_score import Scores
 from envrate.scorers._intervals import MIN_EVENTS
-from envrate.scorers._tally import Tally, tally
+from envrate.scorers._tally import Tally, check_latencies, default_latencies, tally
 from envrate.trace import Trace
 
 FloatArray = NDArray[np.float64]
@@ -97,16 +97,40 @@ class Resampled:
     severity_influence: FloatArray  # (B, L)
     severity_sparse: FloatArray  # (L,)
 
+    def at(self, levels: IntArray) -> Resampled:
+        """The scores at some levels, which may repeat."""
+        return Resampled(*(getattr(self, field.name)[..., levels] for field in fields(self)))
 
-def counted(run: Trace | Tally, name: str, latencies_ms: list[int] | None) -> Tally:
-    """The tally of a run; raises ValueError for what cannot be compared."""
+
+def check_run(run: Trace | Tally, name: str) -> None:
+    """Raises ValueError for what cannot be compared."""
+    if not isinstance(run, (Trace, Tally)):
+        raise ValueError(f"{name}: expected a Trace or a Tally, got {type(run).__name__}")
+    if isinstance(run, Trace) and run.is_tracking:
+        raise ValueError(f"{name}: a tracking run has no symbols to count; compare runs on tasks with symbols")
+
+
+def own_latencies(run: Trace | Tally) -> IntArray:
+    """Allowed latencies that a run is counted at where none are named."""
+    return run.latencies_ms if isinstance(run, Tally) else default_latencies(run.header)
+
+
+def counted(run: Trace | Tally, name: str, latencies_ms: IntArray) -> tuple[Tally, IntArray]:
+    """The tally of a run for a list of latencies, and (L,) the level of the tally that stands for each of them.
+
+    A frontier is a step function: a latency beyond the run's horizon, or between those that a tally was counted at, is
+    the largest one before it.
+    """
     if isinstance(run, Trace):
-        if run.is_tracking:
-            raise ValueError(f"{name}: a tracking run has no symbols to count; compare runs on tasks with symbols")
-        return tally(run, latencies_ms)
-    if isinstance(run, Tally):
-        return at_levels(run, latencies_ms)
-    raise ValueError(f"{name}: expected a Trace or a Tally, got {type(run).__name__}")
+        levels = np.minimum(latencies_ms, run.header.horizon_ms)
+        result = tally(run, np.unique(levels))
+    else:
+        place = np.searchsorted(run.latencies_ms, latencies_ms, side="right") - 1
+        if place.min() < 0:
+            raise ValueError(f"{name}: it was not counted at or below {int(latencies_ms.min())} ms")
+        levels = run.latencies_ms[place]
+        result = at_levels(run, np.unique(levels))
+    return result, np.searchsorted(result.latencies_ms, levels)
 
 
 def label(run: Tally, fallback: str) -> str:
@@ -182,7 +206,8 @@ def compare(
         a: a run.
         b: another one; with the same task and seed as `a` the two are paired: each resample draws the same episodes
             (or stretches of ticks) from both, so that what both found hard cancels.
-        latencies_ms: allowed latencies; None takes those that both runs have.
+        latencies_ms: allowed latencies; None takes those of either run. Beyond its horizon a run scores what it did
+            there.
         seed: of the bootstrap.
         resamples: of the bootstrap.
 
@@ -195,17 +220,19 @@ def compare(
     """
     _checks.integer("resamples", resamples, 100)
     _checks.integer("seed", seed, 0)
-    runs = [counted(run, name, latencies_ms) for run, name in ((a, "a"), (b, "b"))]
-    ticks = [run.header.tick_ms for run in runs]
+    for run, name in ((a, "a"), (b, "b")):
+        check_run(run, name)
+    ticks = [run.header.tick_ms for run in (a, b)]
     if ticks[0] != ticks[1]:
         raise ValueError(
             f"b: its ticks last {ticks[1]} ms, those of a {ticks[0]} ms; the tick is part of the unit of bits/s, so "
             "only runs with equal ticks can be compared"
         )
-    common = np.intersect1d(runs[0].latencies_ms, runs[1].latencies_ms)
-    if not common.size:
-        raise ValueError("latencies_ms: the two runs have no allowed latency in common; name some that both have")
-    runs = [at_levels(run, common) for run in runs]
+    longest = max((a, b), key=lambda run: run.header.horizon_ms).header
+    wanted = np.union1d(own_latencies(a), own_latencies(b)) if latencies_ms is None else latencies_ms
+    common = check_latencies(wanted, longest)
+    found = [counted(run, name, common) for run, name in ((a, "a"), (b, "b"))]
+    runs, levels = [run for run, _ in found], [level for _, level in found]
     names = [label(run, name) for run, name in zip(runs, ("a", "b"), strict=True)]
     paired = same_ticks(*runs)
     notes = [] if paired else ["not paired: the runs met different required responses, so the interval is wider"]
@@ -231,7 +258,7 @@ def compare(
     points = [
         point
         for reading, x, y in zip(readings, *scored, strict=True)
-        for point in _differences(common, reading, x, y, paired=paired)
+        for point in _differences(common, reading, x.at(levels[0]), y.at(levels[1]), paired=paired)
     ]
     return Comparison(names[0], names[1], ticks[0], paired, tuple(points), tuple(notes))
 

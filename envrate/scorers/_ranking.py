@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate import _checks
-from envrate.scorers._comparison import counted, label, resampled, same_ticks, too_little
-from envrate.scorers._frontier import OUTPUT_ONLY, READINGS, RESOLVED, at_levels
+from envrate.scorers._comparison import (
+    check_run,
+    counted,
+    label,
+    own_latencies,
+    resampled,
+    same_ticks,
+    too_little,
+)
+from envrate.scorers._frontier import OUTPUT_ONLY, READINGS, RESOLVED
 from envrate.scorers._tally import Tally
 from envrate.trace import Trace
 
@@ -88,7 +96,7 @@ def rank(
 
     Args:
         runs: two or more runs with equal tick lengths.
-        latency_ms: l; None is the smallest horizon.
+        latency_ms: l; None is the longest horizon. Beyond its own horizon a run scores what it did there.
         names: one per run; None takes the agents' names.
         reading: "output-only" or "resolved".
         seed: of the bootstrap.
@@ -101,16 +109,14 @@ def rank(
     _checks.choice("reading", reading, READINGS)
     if len(runs) < 2:
         raise ValueError(f"runs: expected at least 2, got {len(runs)}")
-    latency = latency_ms
-    if latency is None:
-        latency = min(run.header.horizon_ms for run in runs)
+    for k, run in enumerate(runs):
+        check_run(run, f"runs[{k}]")
+    longest = max(run.header.horizon_ms for run in runs)
+    latency = longest if latency_ms is None else _checks.integer("latency_ms", latency_ms, 0, longest, "ms")
     tallies = []
     for k, run in enumerate(runs):
-        levels = counted(run, f"runs[{k}]", None)
-        below = levels.latencies_ms[levels.latencies_ms <= latency]
-        if not below.size:
-            raise ValueError(f"latency_ms: runs[{k}] has no allowed latency up to {latency} ms")
-        tallies.append(at_levels(levels, below))
+        below = own_latencies(run)
+        tallies.append(counted(run, f"runs[{k}]", np.append(below[below < latency], latency))[0])
     labels = [label(t, f"run {k}") for k, t in enumerate(tallies)] if names is None else list(names)
     if len(labels) != len(runs) or len(set(labels)) != len(runs):
         raise ValueError(f"names: expected {len(runs)} different names, got {labels}")

@@ -98,6 +98,21 @@ def test_rates_agree_with_the_frontier():
             assert [getattr(p, one) for p in found.reading(reading)] == pytest.approx(rates, abs=1e-9)
 
 
+def test_runs_with_other_grids_meet_on_both():
+    w = world(ALERT, 2000, seed=12, episodes=20, delay=(150, 150))
+    run = trace(w, honest(w))
+    short = world(ALERT.replace(horizon_ms=400, micro_turn_ms=150), 2000, seed=12, episodes=20, delay=(150, 150))
+    found = compare(run, trace(short, honest(short)))
+    assert [p.latency_ms for p in found.reading()][:6] == [0, 100, 150, 200, 300, 400] and not found.paired
+    # Beyond its horizon the second run scores what it did there.
+    assert found.at(2000).b == found.at(400).b == pytest.approx(2.0)
+    assert found.at(100).a == found.at(100).b == 0.0
+    part = tally(run, [0, 200])
+    assert compare(part, part).at(150).a == 0.0 and compare(part, part, [150, 300]).at(300).a == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="not counted"):
+        compare(tally(run, [200]), part, [100])
+
+
 def test_what_cannot_be_compared_is_refused():
     w = world(ALERT, 200, seed=8)
     slow = world(ALERT.replace(tick_ms=1000), 200, seed=8)
