@@ -37,18 +37,19 @@ class World:
 
     Args:
         task: the task.
-        modality: name of the renderer.
+        modality: a renderer, its dict or its name.
         link: the link, its dict or its name.
         num_ticks: ticks that are scored; the episode runs one horizon longer.
         seed: of everything random.
     """
 
     def __init__(
-        self, task: Task, modality: str, link: Link | dict[str, Any] | str | None, *, num_ticks: int, seed: int
+        self, task: Task, modality: Any, link: Link | dict[str, Any] | str | None, *, num_ticks: int, seed: int
     ) -> None:
         """Simulates the episode's ticks and link once, without rendering anything."""
-        self.task, self.modality, self.link, self.seed = task, modality, as_link(link), seed
+        self.task, self.link, self.seed = task, as_link(link), seed
         self.core = make_core(task, modality, self.link, num_ticks=num_ticks, compute_ms=0)
+        self.modality = self.core.renderer.kind
         quiet = rollout(task, "never", modality=modality, link=self.link, num_envs=1, num_ticks=num_ticks, seed=seed)
         assert isinstance(quiet, Trace)
         self.quiet = quiet

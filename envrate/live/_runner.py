@@ -93,7 +93,7 @@ def run(
     task: Task,
     agent: Agent | str,
     *,
-    modality: str = "symbols",
+    modality: Any = "symbols",
     link: Link | dict[str, Any] | str | None = None,
     clock: str = "wall",
     speed: float = 1.0,
@@ -109,7 +109,7 @@ def run(
         agent: `(observation, state) -> (action, state)`, sync (runs in a worker thread) or async, or the name of a
             reference agent; observations have a leading axis of 1. It may return a third item, the compute time in ms
             that a virtual run books.
-        modality: name of the renderer.
+        modality: a renderer, its dict or its name.
         link: the link, its dict or its name.
         clock: "wall": observations leave on schedule, an action counts when it arrives, steps that pass while the
             agent is busy are merged into its next observation and counted as missed. "virtual": the same schedule as

@@ -13,7 +13,7 @@ import numpy as np
 from envrate import _checks
 from envrate._spec import from_dict, tagged
 from envrate.channels import _codec_kernels, _codecs
-from envrate.renderers import _timing, _wavetables
+from envrate.renderers import _timing, _voice, _wavetables
 from envrate.renderers._base import SignalSpec
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class Audio:
     reflections, a gain within 3 dB, a tuning within 10 cents.
 
     Args:
-        sound: "tones", "chords" or "formants" for a latent with states.
+        sound: "tones", "chords" or "formants" for a latent with states: a sound per state; or "voice": states that
+            require a response speak, each response with a speaker of its own, the others are silent.
         carrier: "pitch" or "loudness" for a Gaussian latent; each output is a voice of its own.
         snr_db: mean power of the notes over the mean power of ambient noise and distractors together.
         capture_ms: length of a captured frame; None is the micro-turn.
@@ -75,7 +76,7 @@ class Audio:
 
     def __post_init__(self) -> None:
         """Checks every field."""
-        _checks.choice("sound", self.sound, _wavetables.SOUNDS)
+        _checks.choice("sound", self.sound, (*_wavetables.SOUNDS, "voice"))
         _checks.choice("carrier", self.carrier, ("pitch", "loudness"))
         object.__setattr__(self, "snr_db", _checks.number("snr_db", self.snr_db, -60.0, 120.0))
         if not isinstance(self.codec, str):
@@ -129,7 +130,8 @@ class Audio:
         """The frame's samples; a probe is a rising chirp."""
         count = self._samples(task)
         room = _timing.uniforms(jax.random.fold_in(episode_key, 0), 8)
-        dry = _notes(self, task, payload, end_ms, room, count)
+        speaks = self.sound == "voice" and not _timing.num_outputs(task)
+        dry = (_speech if speaks else _notes)(self, task, payload, end_ms, room, count)
         notes = jnp.where(probe, jnp.asarray(_chirp(count)), dry)
         noise = _nuisance(self, task, end_ms, room, episode_key, key, count)
         gain = 10.0 ** ((6.0 * room[0] - 3.0) / 20.0)
@@ -212,6 +214,32 @@ def _notes(renderer: Audio, task: Task, payload: tuple[Array, ...], end_ms: Arra
             row = pick(before, z0, z1)
             total += loud * _read(flat, row * _wavetables.PERIOD, age * (pick(*(hz[z] for z in payload)) * tuning))
     return total * np.float32(1.0 / np.sqrt(_mean_envelope_power(task.tick_ms)))
+
+
+@lru_cache(maxsize=8)
+def _utterances(response: tuple[int, ...], tick_ms: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return _voice.utterances(response, tick_ms)
+
+
+def _speech(renderer: Audio, task: Task, payload: tuple[Array, ...], end_ms: Array, room: Array, count: int) -> Array:
+    """(count,) what is said in the frame, with its reflections; an utterance fills its tick."""
+    said = _utterances(tuple(int(a) for a in task.table), task.tick_ms)
+    length, flat = said.shape[1], jnp.asarray(said.reshape(-1))
+    before, z0, z1 = payload
+    first, last = _timing.onsets(task, end_ms, renderer.frame_ms(task))
+    time = jnp.arange(count, dtype=jnp.int32) + (end_ms - renderer.frame_ms(task)) * (_codecs.AUDIO_RATE // 1000)
+    begin = [(end_ms - renderer.frame_ms(task) + o) * (_codecs.AUDIO_RATE // 1000) for o in (first, last)]
+    total = jnp.zeros((count,), jnp.float32)
+    delays = [jnp.float32(0.0)] + [a + (b - a) * room[2 + i] for i, (a, b) in enumerate(REFLECTION_MS)]
+    for delay_ms, gain in zip(delays, (1.0, 0.35, 0.2), strict=True):
+        t = time - (delay_ms * (_codecs.AUDIO_RATE / 1000)).astype(jnp.int32)
+        now, earlier = t >= begin[1], t < begin[0]
+        onset = jnp.where(now, begin[1], jnp.where(earlier, begin[0] - length, begin[0]))
+        row = jnp.where(now, z1, jnp.where(earlier, before, z0))
+        age = t - onset
+        inside = (t >= 0) & (age >= 0) & (age < length)
+        total += jnp.where(inside, gain * flat[row * length + jnp.clip(age, 0, length - 1)], 0.0)
+    return total
 
 
 def _read(flat: Array, offset: Array | int, cycles: Array) -> Array:
