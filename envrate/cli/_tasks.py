@@ -35,13 +35,14 @@ def tasks(as_json: Annotated[bool, typer.Option("--json", help="One JSON documen
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Preset tasks")
-    for heading in ("task", "tick ms", "micro-turn ms", "horizon ms", "demand bits/s", "about"):
-        table.add_column(heading)
+    table = Table(title="Preset tasks", caption="T: tick, m: micro-turn, H: horizon, in ms; demand in bits/s")
+    table.add_column("task", no_wrap=True)
+    table.add_column("T/m/H", no_wrap=True)
+    table.add_column("demand", justify="right", no_wrap=True)
+    table.add_column("about")
     for row in rows:
-        low, high = row["demand"]["lower"], row["demand"]["upper"]
-        rate = f"{low:.4f}" if high - low < 1e-6 else f"{low:.4f} ... {high:.4f}"
-        table.add_row(
-            row["name"], str(row["tick_ms"]), str(row["micro_turn_ms"]), str(row["horizon_ms"]), rate, row["about"]
-        )
+        low, high, kind = (row["demand"][key] for key in ("lower", "upper", "kind"))
+        rate = f"{high:.4f}" if high - low < 1e-6 else f"{low:.4f}\n...{high:.4f}"
+        times = f"{row['tick_ms']}/{row['micro_turn_ms']}/{row['horizon_ms']}"
+        table.add_row(row["name"], times, rate if kind == "exact" else f"{rate}\n({kind})", row["about"])
     Console().print(table)
