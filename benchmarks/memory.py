@@ -46,7 +46,8 @@ def sticky(p: float) -> list[list[float]]:
 
 
 def main() -> None:
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}; CPU time")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    print(f"{machine}, Python {platform.python_version()}, numpy {np.__version__}; CPU time")
     print(f"{'':36} {'ms':>9} {'lower, bits':>16} {'width':>9}")
     for name, (p, e) in HIDDEN.items():
         row(f"entropy rate, {name}"[:36], *timed(lambda p=p, e=e: rd.hidden_markov_entropy_rate(p, e)))
