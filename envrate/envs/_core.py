@@ -148,8 +148,7 @@ class Core:
         pending = _answers.start(self, z, batch)
         transit = _packets.start(self, stamps, z, batch)
         if self.clock.frame_ms is None:
-            chance = _packets.chance(self, p, transit, stamps, zero)
-            transit = _packets.send_signal(self, p, transit, stamps, values, zero, zero, jnp.bool_(True), zero, chance)
+            transit = _packets.send_signal(self, p, transit, stamps, values, zero, zero, jnp.bool_(True), zero)
         window, fresh = _arrivals.arrivals(self, transit, now, jnp.int32(-1), batch)
         held: PyTree = ()
         if self.signal.holds:
@@ -203,14 +202,16 @@ class Core:
         record = Record(*given, z, gone, gone_probe)
         return state, Observation(signal, window.age_ms, fresh), reward, record
 
+    @property
+    def _one_packet(self) -> bool:
+        """Whether a tick's packet is all that is ever sent, so that its chance can be drawn at the tick's onset."""
+        return self.clock.frame_ms is None and self.task.probes is None
+
     def _chance(self, p: LinkParams, transit: Transit, stamps: Stamps, tick: Any) -> Any:
-        """The chance of an event renderer's packet; streams draw when they send."""
-        return _packets.chance(self, p, transit, stamps, tick) if self.clock.frame_ms is None else ()
+        return _packets.chance(self, p, transit, stamps, tick) if self._one_packet else ()
 
     def _no_chance(self, transit: Transit) -> Any:
-        if self.clock.frame_ms is not None:
-            return ()
-        return _kernel.Draws(transit.link.busy_us, transit.link.bad, transit.link.bad)
+        return _kernel.Draws(transit.link.busy_us, transit.link.bad, transit.link.bad) if self._one_packet else ()
 
     def num_factors(self) -> int:
         """Factors of the action: 0 for a plain symbol or a tracked value."""

@@ -122,7 +122,7 @@ def send_step(
         values: the latent at the newest three ticks, newest first.
         before: the clock's counters at the start.
         now: those at the end.
-        drawn: an event renderer's packet's chance, drawn at its onset.
+        drawn: the chance of the tick's packet, where that is all that can be sent.
 
     Returns:
         The state and (packets per step, *batch) arrivals of the packets whose slots were taken.
@@ -134,11 +134,11 @@ def send_step(
         transit = send_signal(core, p, transit, stamps, values, tick, begin, due, tick, drawn)
         sent = jnp.where(due, end - now[Tempo.AGE], begin)
         return transit._replace(link=_kernel.wait(transit.link, (end - sent) * 1000)), old[None]
-    return _send_several(core, p, transit, stamps, values, begin, end, tick, drawn)
+    return _send_several(core, p, transit, stamps, values, begin, end, tick)
 
 
 def _send_several(
-    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, begin: Any, end: Any, tick: Any, drawn: Any
+    core: Core, p: LinkParams, transit: Transit, stamps: Stamps, values: Any, begin: Any, end: Any, tick: Any
 ) -> tuple[Transit, Any]:
     """`send_step` where one micro-turn can send several packets."""
     clock = core.clock
@@ -155,8 +155,7 @@ def _send_several(
         transit, now = carry
         number, due = first + j, j < count
         old = _rings.read(transit.arrival, number % core.slots)
-        chosen = drawn if clock.frame_ms is None else None
-        moved = send_signal(core, p, transit, stamps, values, number, now, due, tick, chosen)
+        moved = send_signal(core, p, transit, stamps, values, number, now, due, tick)
         return (moved, jnp.where(due, number * clock.packet_ms, now)), old
 
     def question(carry: tuple[Transit, Any]) -> tuple[Transit, Any]:
