@@ -136,7 +136,9 @@ def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float) -> tupl
     return information + share * max(entropy - information, 0.0), target, share
 
 
-def channel_of(a: FloatArray, q: FloatArray | None, share: float, live: NDArray[np.bool_], law: FloatArray) -> FloatArray:
+def channel_of(
+    a: FloatArray, q: FloatArray | None, share: float, live: NDArray[np.bool_], law: FloatArray
+) -> FloatArray:
     """(K, M) channel q A / r bent by `share`; letters that do not occur get the output law.
 
     A is exactly 1 at the nearest reproductions. Without q, `a` (n, M) is the channel of the letters that occur.

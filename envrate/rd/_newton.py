@@ -83,7 +83,7 @@ def warm_up(
             gap += _off_target(mean, goal, s, entropy)
         if gap < 0.6 * tol:
             return s, True
-        if round_number >= FEWEST_ROUNDS and not gap < 0.3 * last_gap:
+        if round_number >= FEWEST_ROUNDS and not gap < 0.6 * last_gap:
             break
         last_gap = gap
         if fixed:

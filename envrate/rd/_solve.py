@@ -19,7 +19,7 @@ OK, NOT_CERTIFIED, NO_REPRODUCTION, BELOW_D_MIN, TRIVIAL = 0, 1, 2, 3, 4
 
 LN2 = math.log(2.0)
 
-#: Up to this many cells the interior-point method is the faster one, and all is done in one compiled call.
+#: Up to this many cells the interior-point method is the faster one.
 SMALL = 300
 #: Ways to solve, in the order in which they are tried.
 METHODS = KNOWN, NEWTON, INTERIOR, SHARPER, SANDWICH = range(5)
@@ -56,7 +56,7 @@ def _is_clean(p: Any, d: Any) -> bool:
 
 
 def is_clean(pmf: Any, distortion: Any) -> bool:
-    """Whether both arrays are float64, contiguous, writeable, of the right shapes and values, so that they need no copy."""
+    """Whether both arrays are float64, contiguous, writeable, of the right shapes and values: no copy is needed."""
     return (
         pmf.dtype == np.float64
         and distortion.dtype == np.float64
