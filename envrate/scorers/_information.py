@@ -55,6 +55,19 @@ class Information:
     ticks: int
     reason: str = ""
 
+    def headline(self, credited: float) -> tuple[float, str]:
+        """The best lower bound that is known, and what gave it: C is one too.
+
+        Args:
+            credited: C of the same run at the same latency in the same reading, bits/s; NaN where it cannot be had.
+        """
+        candidates = {"credited": credited, self.channel or "memoryless": self.rate}
+        known = {name: rate for name, rate in candidates.items() if not np.isnan(rate)}
+        if not known:
+            return float("nan"), ""
+        name = max(known, key=lambda key: known[key])
+        return known[name], name
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; NaN becomes None."""
         return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in vars(self).items()}

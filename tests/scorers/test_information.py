@@ -125,6 +125,17 @@ def test_worked_example_in_both_readings():
     assert information(run, 200).rate == 0.0
 
 
+def test_the_headline_is_the_larger_bound():
+    w = world(tasks.get("alert"), 2000, seed=1, delay=(300, 600), late=0.4)
+    run = trace(w, honest(w))
+    told = information(run, 300, reading="resolved")
+    assert told.headline(0.0) == (told.rate, told.channel)
+    assert told.headline(1.9) == (1.9, "credited") and told.headline(math.nan)[0] == told.rate
+    few = world(tasks.get("alert"), 10, seed=1)
+    assert information(trace(few, honest(few))).headline(0.5) == (0.5, "credited")
+    assert math.isnan(information(trace(few, honest(few))).headline(math.nan)[0])
+
+
 def test_what_an_agent_says_it_does_not_know_is_no_code():
     from envrate.task import Probes
 
