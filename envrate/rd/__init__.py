@@ -1,5 +1,6 @@
 """Rate-distortion functions with certificates. Rates are in bits per source letter."""
 
+from envrate.rd import estimators
 from envrate.rd._blahut_arimoto import blahut_arimoto
 from envrate.rd._causal import (
     causal_binary_markov,
@@ -32,6 +33,7 @@ __all__ = [
     "curve",
     "entropy_rate",
     "erasure",
+    "estimators",
     "gaussian",
     "gaussian_agreement",
     "gaussian_process",

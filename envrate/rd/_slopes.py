@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+#: Distortion over slope, both as ratios on the log scale, beyond which the distortion is taken to jump.
+JUMP = 60.0
+
 
 class SlopeSearch:
     """Secant steps in (log slope, log distortion), kept inside a bracket. Final.
@@ -19,20 +22,20 @@ class SlopeSearch:
         self._target = target
         self._low, self._high = 0.0, math.inf
         self._last: tuple[float, float] | None = None
-        self._moves = 0
+        self._above, self._below = math.inf, 0.0  # distortions at the ends of the bracket
 
     def move(self, distortion: float, chord: float = math.nan) -> bool:
         """Takes the distortion at the current slope and moves on; False when there is nowhere to go.
 
-        Every second step goes to the slope of the chord between the points on both sides of the target, if known:
-        the maximum of the two tangents, and on a straight piece of R the slope of that piece.
+        Where the distortion jumps between two near slopes, R has a straight piece there: the next slope is that of
+        the chord between the points on both sides, where their tangents meet.
         """
         if abs(distortion - self._target) <= 1e-12 * self._target:
             return False
         if distortion > self._target:
-            self._low = max(self._low, self.slope)
+            self._low, self._above = self.slope, distortion
         else:
-            self._high = min(self._high, self.slope)
+            self._high, self._below = self.slope, max(distortion, 1e-300)
         if self._high - self._low <= 1e-12 * self._low:
             return False
         now = (math.log(self.slope), math.log(max(distortion, 1e-300) / self._target))
@@ -41,8 +44,7 @@ class SlopeSearch:
             change = -now[1] * (now[0] - self._last[0]) / (now[1] - self._last[1])
             guess = self.slope * math.exp(change) if abs(change) < 2.0 else math.nan
         self._last = now
-        self._moves += 1
-        if self._moves % 2 == 0 and self._low < chord < self._high:
+        if self._low < chord < self._high and self._above / self._below > (self._high / self._low) ** JUMP:
             guess = chord
         if not self._low < guess < self._high or not 0.2 < guess / self.slope < 5.0:
             if math.isinf(self._high):
