@@ -22,6 +22,8 @@ PASSES = 6  # of Blahut-Arimoto at each slope of the warm-up
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 20
 MAX_STEPS = 60
 PROXIMAL = 1e-7
+#: How far beyond the first letter that reaches 0 others are dropped with it, step by step: coarse at first.
+LOOSE = (20.0, 3.0, 3.0, 3.0, 1.0 + 1e-12)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
@@ -236,7 +238,7 @@ def newton(
             rhs[i] += ridge * z[i]
         old = z.copy()
         passive, factor = np.empty(count, np.int64), np.empty((count, count))
-        size = _nonnegative(h, rhs, z, count, 1.3 if step < 4 else 1.0 + 1e-12, passive, factor)
+        size = _nonnegative(h, rhs, z, count, LOOSE[min(step, 4)], passive, factor)
         if size == 0:
             return s, -step - 1
         # line search on F + sum q along q -> z
