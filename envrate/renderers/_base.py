@@ -8,11 +8,13 @@ it arrives. Nuisance comes from the two keys alone, never from the latent, and a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 
-from envrate.task import Task
+if TYPE_CHECKING:
+    from envrate.task import Task
+
 
 Array = jax.Array
 PyTree = Any
