@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from envrate import _checks
 
 Array = jax.Array
-Words = tuple[Any, Any]  # two uint32 arrays of one shape: 64 random bits, or a key
+Words = tuple[Any, ...]  # two uint32 arrays of one shape: 64 random bits, or a key
 
 #: Episodes per environment; the rest of the counter's second word names the stream.
 MAX_EPISODES = 2**28
@@ -68,7 +68,8 @@ def block(key: Words, index: Any, episode: Any, stream: Stream) -> Words:
     shape = jnp.shape(key[0])
     low = jnp.broadcast_to(jnp.asarray(index).astype(jnp.uint32), shape)
     high = jnp.asarray(episode).astype(jnp.uint32) * np.uint32(16) + np.uint32(stream)
-    return threefry(key, (low, jnp.broadcast_to(high, shape)))
+    words: Words = threefry(key, (low, jnp.broadcast_to(high, shape)))
+    return words
 
 
 @jax.jit
@@ -86,7 +87,8 @@ def threefry(key: Words, counter: Words) -> Words:
             y = ((y << np.uint32(r)) | (y >> np.uint32(32 - r))) ^ x
         x = x + keys[(group + 1) % 3]
         y = y + (keys[(group + 2) % 3] + np.uint32(group + 1))
-    return jax.lax.optimization_barrier((x, y))
+    words: Words = jax.lax.optimization_barrier((x, y))  # type: ignore[no-untyped-call]
+    return words
 
 
 def as_key(words: Words) -> Array:

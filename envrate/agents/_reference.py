@@ -203,7 +203,7 @@ class GuessUnheard:
     def __post_init__(self) -> None:
         """A guess has to name its tick."""
         if self.task.reply != "named":
-            raise ValueError("task: guessing about an unheard tick needs reply='named'; use task.replace(reply='named')")
+            raise ValueError("task: guessing about an unheard tick needs reply='named'; task.replace gives one")
         _checks.integer("after_ms", self.after_ms, 0, self.task.horizon_ms, "ms")
 
     def init(self, num_envs: int, seed: int) -> _Guessing:

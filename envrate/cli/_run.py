@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="A preset, an id such as EnvRate/Alert-Symbols-v0, or a task's JSON file.")],
+    task: Annotated[str, typer.Argument(help="A preset, an id, or a task's JSON file.")],
     agent: Annotated[str, typer.Option("--agent", help="A reference agent by name.")] = "reactive",
     out: Annotated[Path, typer.Option("--out", help="The trace: a .jsonl or .parquet file.")] = Path("trace.jsonl"),
-    modality: Annotated[str, typer.Option("--modality", help="How the latent is shown; an id brings its own.")] = "symbols",
+    modality: Annotated[str, typer.Option("--modality", help="How the latent is shown.")] = "symbols",
     link: Annotated[str | None, typer.Option("--link", help="A standard link by name, or a link's JSON file.")] = None,
     link_delay_ms: Annotated[int | None, typer.Option("--link-delay-ms", help="Propagation delay.")] = None,
     link_bandwidth_bps: Annotated[float | None, typer.Option("--link-bandwidth-bps", help="Bits per second.")] = None,
-    link_jitter_ms: Annotated[int | None, typer.Option("--link-jitter-ms", help="Uniform extra delay 0 ... this.")] = None,
+    link_jitter_ms: Annotated[int | None, typer.Option("--link-jitter-ms", help="Largest extra delay.")] = None,
     link_loss: Annotated[float | None, typer.Option("--link-loss", help="Probability that a packet is lost.")] = None,
     link_buffer_bits: Annotated[int | None, typer.Option("--link-buffer-bits", help="Bits that may wait.")] = None,
-    link_uplink_ms: Annotated[int | None, typer.Option("--link-uplink-ms", help="From the action to its effect.")] = None,
+    link_uplink_ms: Annotated[int | None, typer.Option("--link-uplink-ms", help="Action to effect.")] = None,
     micro_turn_ms: Annotated[int | None, typer.Option("--micro-turn-ms", help="The agent's step.")] = None,
     compute_ms: Annotated[int, typer.Option("--compute-ms", help="The agent's own time.")] = 0,
     num_envs: Annotated[int, typer.Option("--num-envs", help="Environments, an episode each.")] = 32,

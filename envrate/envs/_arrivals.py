@@ -190,7 +190,8 @@ def _pictures(one: Any, packets: Any, lasting: Any, empty: Any, batch: tuple[int
         return jax.lax.cond(block[0].any(), lambda: render(*block), lambda: jnp.broadcast_to(empty, shape))
 
     def slot(packet: Any) -> Any:
-        first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0) if batch else leaf, (*packet[:4], lasting, packet[4]))
+        parts = (*packet[:4], lasting, packet[4])
+        first = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0) if batch else leaf, parts)
         if not batch or batch[0] <= BLOCK_ENVS:
             return drawn(first)
         whole = batch[0] // BLOCK_ENVS * BLOCK_ENVS

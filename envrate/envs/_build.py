@@ -56,4 +56,5 @@ def core(
 
 def make_core(task: Any, modality: Any, link: Any, *, num_ticks: int, compute_ms: int, keep: bool = False) -> Core:
     """The core of what a user wrote."""
-    return core(as_task(task), as_renderer(modality), as_link(link), num_ticks, compute_ms, keep=keep)
+    renderer: Any = as_renderer(modality)  # a frozen dataclass, so it can be looked up
+    return core(as_task(task), renderer, as_link(link), num_ticks, compute_ms, keep=keep)

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from envrate import _checks
 from envrate.task import Task
@@ -121,7 +122,7 @@ class Clock:
         """Slots for things sent every `every_ms` that are needed until the first observation at `age_ms` or later."""
         return -(-(age_ms + self.turn_ms) // every_ms)
 
-    def onsets(self) -> np.ndarray:
+    def onsets(self) -> NDArray[np.int64]:
         """(total_ticks,) int64 onsets."""
         return np.arange(self.total_ticks, dtype=np.int64) * self.tick_ms
 
@@ -156,10 +157,11 @@ class Tempo:
             ((-horizon - 1) % tick, m, 0, 0, tick),
             (due % slots, 0, 0, 1, slots),
         ]
-        self._start, self._each, self._onset, self._due, self._wrap = np.array(fields, dtype=np.int32).T
+        table: NDArray[np.int32] = np.array(fields, dtype=np.int32)
+        self._start, self._each, self._onset, self._due, self._wrap = (table[:, column] for column in range(5))
         self._last_age = np.int32(tick - m)
 
-    def start(self) -> np.ndarray:
+    def start(self) -> NDArray[np.int32]:
         """The counters at reset, tick 0 begun."""
         return self._start
 

@@ -1,4 +1,4 @@
-"""The environment as pure functions over one frozen state with a trailing batch shape; nothing is vmapped but renderers.
+"""The environment as pure functions over one frozen state with a trailing batch shape; only renderers are vmapped.
 
 The clock and the episode number are scalars that the whole batch shares, since an episode ends by its length alone.
 """
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envrate import _checks, _counters
+from envrate import _checks
 from envrate._counters import Stream
 from envrate.channels import Link, _kernel
 from envrate.channels._kernel import LinkParams

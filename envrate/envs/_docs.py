@@ -33,6 +33,7 @@ def page(core: Core) -> str:
         f" A tick is probed at rate {task.probes.rate}, {task.probes.after_ms} ms after its onset; answers count for "
         f"{task.probes.deadline_ms} ms."
     )
+    stays = ", but the last picture stays" if spec.holds else ""
     cost = "the squared error of the value in effect" if task.is_tracking else "the severity of the outcome"
     return f"""{task.name} in {core.renderer.kind}.
 
@@ -40,16 +41,16 @@ def page(core: Core) -> str:
 {law}, one move per tick of {task.tick_ms} ms. Required: {wanted}.
 
 ## Observation
-A dict. `signal` {(core.window, *spec.shape)} {spec.dtype}: the newest packets that arrived in this micro-turn, newest last;
-{spec.empty:g} in empty slots{", but the last picture stays" if spec.holds else ""}. `age_ms` ({core.window},): since each
+A dict. `signal` {(core.window, *spec.shape)} {spec.dtype}: the newest packets that arrived in this micro-turn, newest
+last; {spec.empty:g} in empty slots{stays}. `age_ms` ({core.window},): since each
 packet's capture ended, -1 in empty slots. `fresh`: packets that arrived in this micro-turn.{probes}
 
 ## Action
 {action}
 
 ## Reward
-Minus {cost} of the ticks resolved in this micro-turn ({task.micro_turn_ms} ms), at the horizon of {task.horizon_ms} ms. A
-tick resolves when first answered in time, or when the horizon has passed.
+Minus {cost} of the ticks resolved in this micro-turn ({task.micro_turn_ms} ms), at the horizon of
+{task.horizon_ms} ms. A tick resolves when first answered in time, or when the horizon has passed.
 
 ## Link
 {sends} The link is the argument `link`; `reset(options={{"link": ...}})` changes it.

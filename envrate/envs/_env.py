@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import jax
@@ -31,7 +31,7 @@ class EnvRateEnv(gym.Env[Observation, Any]):
         render_mode: None, "rgb_array", or "ansi" for symbols.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 5}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 5}
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class EnvRateEnv(gym.Env[Observation, Any]):
         self._settings = Settings(
             task, modality, link, num_ticks=num_ticks, compute_ms=compute_ms, batch=(), recording=True
         )
-        self.observation_space = _spaces.observation_space(self.core)
+        self.observation_space: gym.spaces.Space[Any] = _spaces.observation_space(self.core)
         self.action_space = _spaces.action_space(self.core)
         self.render_mode = _render.checked_mode(render_mode, self.core)
         self.metadata = _render.metadata(self.core)
@@ -64,7 +64,9 @@ class EnvRateEnv(gym.Env[Observation, Any]):
         """The pure functions behind this environment."""
         return self._settings.core
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a seed starts its sequence anew, else the next episode of the sequence follows.
 
         Args:
@@ -79,6 +81,7 @@ class EnvRateEnv(gym.Env[Observation, Any]):
         if seed is not None:
             self._key, self._episode = _counters.keys(seed, 1)[:, 0], -1
         self._episode += 1
+        assert self._key is not None
         stepper = self._settings.stepper
         self._state, observation, z = stepper.reset(self._settings.vector, self._key, self._episode)
         self._step = 0
@@ -113,7 +116,8 @@ class EnvRateEnv(gym.Env[Observation, Any]):
 
     def _arrivals(self) -> tuple[Any, Any]:
         transit = self._state.transit
-        return jax.tree.map(np.asarray, (transit.arrival, transit.probe_arrival))
+        arrivals: tuple[Any, Any] = jax.tree.map(np.asarray, (transit.arrival, transit.probe_arrival))
+        return arrivals
 
     def trace(self, agent: str = "") -> Trace:
         """All that has happened since the environment was made, the running episode included.

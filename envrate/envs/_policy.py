@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from envrate.envs import _spaces
 from envrate.envs._arrivals import batch_first

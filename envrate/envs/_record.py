@@ -1,4 +1,4 @@
-"""From the steps' records to the columns of a Trace. NumPy; the schedule of ticks and packets follows from the clock."""
+"""From the steps' records to the columns of a Trace, in NumPy; the schedule follows from the clock."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from envrate.envs._core import Core
 HEIGHT, WIDTH = 128, 256
 #: Colours of symbols, and of an empty slot. Source: P. Green-Armytage's alphabet, a subset.
 COLOURS = np.array(
-    [(0, 117, 220), (255, 80, 5), (43, 206, 72), (255, 225, 0), (153, 63, 0), (0, 153, 143), (240, 163, 255), (116, 10, 255)],
+    [(0, 117, 220), (255, 80, 5), (43, 206, 72), (255, 225, 0)]
+    + [(153, 63, 0), (0, 153, 143), (240, 163, 255), (116, 10, 255)],
     dtype=np.uint8,
 )
 EMPTY = np.array((40, 40, 40), dtype=np.uint8)

@@ -34,9 +34,11 @@ def put(ring: PyTree, slot: Any, row: PyTree, when: Any) -> PyTree:
         new = jnp.broadcast_to(new, leaf.shape[1:])
         if leaf.shape[0] <= SMALL and leaf.ndim <= 2:
             mine = (jnp.arange(leaf.shape[0]) == slot) & when
-            return jnp.where(mine.reshape(-1, *(1,) * (leaf.ndim - 1)), new[None], leaf)
+            whole: Array = jnp.where(mine.reshape(-1, *(1,) * (leaf.ndim - 1)), new[None], leaf)
+            return whole
         kept = jax.lax.dynamic_index_in_dim(leaf, slot, 0, keepdims=False)
-        return jax.lax.dynamic_update_index_in_dim(leaf, jnp.where(when, new, kept), slot, 0)
+        written: Array = jax.lax.dynamic_update_index_in_dim(leaf, jnp.where(when, new, kept), slot, 0)
+        return written
 
     return jax.tree.map(one, ring, row)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -126,7 +125,7 @@ def simulate(
     num_steps = core.clock.num_steps
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:num_steps], *records)
     transit = jax.tree.map(np.asarray, (carry.state.transit.arrival, carry.state.transit.probe_arrival))
-    steps = _record.Steps(*joined, first_z, *transit)
+    steps = _record.Steps(*joined, first_z, *transit)  # type: ignore[call-arg]  # a record's fields, in order
     return _record.trace(core, [_record.tables(core, steps, uplink_ms=core.link.uplink_ms)], **about)
 
 
@@ -175,7 +174,7 @@ def _check_size(core: Core, num_envs: int) -> None:
     if size > MAX_BYTES:
         raise ValueError(
             f"trace: {rows} ticks take {size / 1024**3:.1f} GB before any response ({8 * len(RESPONSE_COLUMNS)} bytes "
-            f"each), more than {MAX_BYTES / 1024**3:.0f} GB; use record='counts', which keeps sufficient statistics only"
+            f"each), more than {MAX_BYTES / 1024**3:.0f} GB; use record='counts', which keeps counts only"
         )
 
 
@@ -201,7 +200,8 @@ def _small(core: Core, record: Record) -> Record:
 
 def _is_value(agent: Any) -> bool:
     """Whether the agent is a frozen dataclass, whose compiled run can be found again; others may change inside."""
-    return dataclasses.is_dataclass(agent) and getattr(type(agent), "__dataclass_params__").frozen
+    settings: Any = getattr(type(agent), "__dataclass_params__", None)
+    return settings is not None and bool(settings.frozen)
 
 
 def _scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:

@@ -42,7 +42,7 @@ def action_space(core: Core) -> spaces.Space[Any]:
         bound = np.float32(WIDEST_SD * np.sqrt(np.diag(core.task.latent.output_covariance).max()))
         return spaces.Box(-bound, bound, action_shape(core), np.float32)
     sizes = core.action_sizes
-    return spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0])
+    return spaces.MultiDiscrete(list(sizes)) if len(sizes) > 1 else spaces.Discrete(sizes[0])
 
 
 def checked_values(core: Core, array: NDArray[Any]) -> NDArray[Any]:

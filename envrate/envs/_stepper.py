@@ -6,7 +6,6 @@ laid into one int32 array and one float32 array, which the host takes apart into
 
 from __future__ import annotations
 
-
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -90,9 +89,9 @@ class Stepper:
     def __init__(self, core: Core, batch: tuple[int, ...], *, recording: bool) -> None:
         """Traces nothing yet; the first calls compile."""
         self.core, self.batch, self.recording = core, batch, recording
-        key = tuple(jax.ShapeDtypeStruct(batch, jnp.uint32) for _ in range(2))
-        vector = jax.ShapeDtypeStruct((len(_kernel.LinkParams._fields),), jnp.int32)
-        state, first = jax.eval_shape(self._reset, vector, key, jax.ShapeDtypeStruct((), jnp.int32))
+        key = (np.zeros(batch, np.uint32),) * 2
+        vector = np.zeros(len(_kernel.LinkParams._fields), np.int32)
+        state, first = jax.eval_shape(self._reset, vector, key, np.int32(0))
         action = jax.eval_shape(lambda: self.null_action())
         self._first = layout(first, batch)
         self._later = layout(jax.eval_shape(self._step, vector, state, action)[1], batch)

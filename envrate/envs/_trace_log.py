@@ -48,7 +48,7 @@ class TraceLog:
         """The tables of the running episode."""
         record = jax.tree.unflatten(self._structure, [rows[:steps] for rows in self._rows])
         batched = jax.tree.map(lambda leaf: leaf[..., None], (tuple(record), self._first_z, arrivals))
-        columns = _record.Steps(*batched[0], batched[1], *batched[2])
+        columns = _record.Steps(*batched[0], batched[1], *batched[2])  # type: ignore[call-arg]  # a record's fields, in order
         return _record.tables(core, columns, uplink_ms=link.uplink_ms, first_episode=len(self._parts))
 
     def end(self, core: Core, link: Link, arrivals: tuple[Any, Any], steps: int) -> None:

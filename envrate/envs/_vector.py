@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,9 @@ MODES = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SA
 
 
 class EnvRateVectorEnv(gym.vector.VectorEnv[Observation, Any, Any]):
-    """`num_envs` environments of one task, modality and link; `gym.make_vec(id, vectorization_mode="vector_entry_point")`.
+    """`num_envs` environments of one task, modality and link.
+
+    `gym.make_vec(id, num_envs=n, vectorization_mode="vector_entry_point")` makes them.
 
     All episodes have the same length, so all environments reset together. In NEXT_STEP mode the step after the last
     one resets: it ignores the action, pays nothing and emits no response. In SAME_STEP mode the last step itself
@@ -39,7 +41,7 @@ class EnvRateVectorEnv(gym.vector.VectorEnv[Observation, Any, Any]):
         render_mode: None, "rgb_array", or "ansi" for symbols.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "autoreset_mode": AutoresetMode.NEXT_STEP,
         "render_modes": ["rgb_array", "ansi"],
         "render_fps": 5,

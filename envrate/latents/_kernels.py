@@ -1,4 +1,4 @@
-"""Samplers of latents in JAX, with a trailing batch shape. Another family of laws is one class and one line in `KERNELS`."""
+"""Samplers of latents in JAX, with a trailing batch shape. A new family of laws is a class and a line in `KERNELS`."""
 
 from __future__ import annotations
 

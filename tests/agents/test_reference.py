@@ -86,7 +86,8 @@ def test_probes_are_answered_from_memory() -> None:
     trace = envrate.rollout(task, "reactive", link="worked", num_envs=4, num_ticks=200)
     answers = trace.responses["kind"] == 1
     row = {(e, k): i for i, (e, k) in enumerate(zip(trace.ticks["episode"], trace.ticks["tick"], strict=True))}
-    rows = [row[pair] for pair in zip(trace.responses["episode"][answers], trace.responses["tick"][answers], strict=True)]
+    said = (trace.responses[name][answers] for name in ("episode", "tick"))
+    rows = [row[pair] for pair in zip(*said, strict=True)]
     np.testing.assert_array_equal(trace.responses["value"][answers], trace.ticks["probe_required"][rows])
     probed = trace.ticks["probe_ms"] >= 0
     assert probed.mean() == pytest.approx(0.5, abs=0.1) and len(rows) > 0.95 * probed.sum()
@@ -131,7 +132,8 @@ def test_ideal_observer_decides_by_the_exact_posterior(latency: int, initial: tu
     for e in range(12):
         for target in range(7):
             moment = t["onset_ms"][e, target] + latency
-            seen = {i: int(t["latent"][e, i]) for i in range(t["tick"].shape[1]) if 0 <= t["delivered_ms"][e, i] <= moment}
+            known = np.flatnonzero((t["delivered_ms"][e] >= 0) & (t["delivered_ms"][e] <= moment))
+            seen = {i: int(t["latent"][e, i]) for i in known.tolist()}
             posterior = brute_posterior(task, seen, min(9, t["tick"].shape[1]), target)
             cost = posterior @ task.distortion
             given = value[e, target] if first[e, target] <= latency else 0

@@ -16,7 +16,12 @@ from envrate.envs import _rollout
 from envrate.scorers import Tally, tally
 
 LINK = Link(
-    bandwidth_bps=300.0, delay_ms=50, jitter=Uniform(0, 700), loss=GilbertElliott(0.2, 0.4), buffer_bits=192, uplink_ms=40
+    bandwidth_bps=300.0,
+    delay_ms=50,
+    jitter=Uniform(0, 700),
+    loss=GilbertElliott(0.2, 0.4),
+    buffer_bits=192,
+    uplink_ms=40,
 )
 OFF_GRID = tasks.get("watch").replace(tick_ms=530, probes=Probes(rate=0.4, after_ms=2100, deadline_ms=900))
 
