@@ -51,7 +51,7 @@ def tracking(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's sy
     """R(D) of a stationary Gaussian process in bits per tick, by reverse water-filling over its spectrum.
 
     D = sum_i mean_w min(theta, S_i(w)), R = sum_i mean_w max(0, log2(S_i(w) / theta)) / 2 (Kolmogorov 1956; Berger
-    1971, section 4.5). Integrals by Gauss-Legendre on panels that are split where S_i crosses theta; the bracket has the
+    1971, section 4.5). Integrals by Gauss-Legendre on panels split where S_i crosses theta; the bracket has the
     difference to a rule of lower order.
     """
     parts = components(task.latent, task.tick_ms)

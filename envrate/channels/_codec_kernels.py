@@ -55,7 +55,7 @@ def _cosines() -> np.ndarray[Any, np.dtype[np.float32]]:
     k, n = np.arange(BLOCK)[:, None], np.arange(BLOCK)[None]
     matrix = np.sqrt(2.0 / BLOCK) * np.cos(np.pi * (2 * n + 1) * k / (2 * BLOCK))
     matrix[0] *= np.sqrt(0.5)
-    return matrix.astype(np.float32)
+    return np.asarray(matrix, dtype=np.float32)
 
 
 def _picture(codec: Picture, pixels: Array) -> Array:

@@ -122,7 +122,14 @@ PICTURE_LADDER: tuple[Any, ...] = (
     Picture(4, 3, 4),
     Picture(8, 4, 4),
 )
-PROPRIO_LADDER: tuple[Any, ...] = ("raw", UniformSteps(16), UniformSteps(12), UniformSteps(10), UniformSteps(8), UniformSteps(6))
+PROPRIO_LADDER: tuple[Any, ...] = (
+    "raw",
+    UniformSteps(16),
+    UniformSteps(12),
+    UniformSteps(10),
+    UniformSteps(8),
+    UniformSteps(6),
+)
 
 
 def packet_bits(codec: Any, numbers: int | tuple[int, int], raw_bits: int) -> int:
@@ -139,7 +146,11 @@ def packet_bits(codec: Any, numbers: int | tuple[int, int], raw_bits: int) -> in
 
 
 def fitting(
-    ladder: Sequence[Any], bandwidth_bps: float | None, frame_ms: int, numbers: int | tuple[int, int], raw_bits: int = PCM_BITS
+    ladder: Sequence[Any],
+    bandwidth_bps: float | None,
+    frame_ms: int,
+    numbers: int | tuple[int, int],
+    raw_bits: int = PCM_BITS,
 ) -> Any:
     """The best codec whose stream fills at most 90 % of the bandwidth; the smallest where none does."""
     if bandwidth_bps is None:

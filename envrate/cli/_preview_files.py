@@ -99,7 +99,9 @@ def write(task: Task, stretch: Stretch, folder: Path) -> list[Path]:
     kind = stretch.renderer.kind
     stem = folder / f"{task.name}-{kind}"
     if kind == "symbols":
-        said = [f"{t} ms: {stretch.renderer.text(task, s)}" for t, s in zip(stretch.end_ms, stretch.signal, strict=True)]
+        said = [
+            f"{t} ms: {stretch.renderer.text(task, s)}" for t, s in zip(stretch.end_ms, stretch.signal, strict=True)
+        ]
         stem.with_suffix(".txt").write_text("\n".join(said) + "\n", encoding="utf-8")
         return [stem.with_suffix(".txt")]
     if kind == "audio":

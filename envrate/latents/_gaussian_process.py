@@ -182,7 +182,9 @@ class GaussianProcess:
         """The exact state space at the tick; raises ValueError where the kernel has none of finite order."""
         order = self.state_order
         if order is None:
-            raise ValueError(f"kernel: expected one of {', '.join(STATE_ORDER)} for a state space, got {self.kernel!r:.60}")
+            raise ValueError(
+                f"kernel: expected one of {', '.join(STATE_ORDER)} for a state space, got {self.kernel!r:.60}"
+            )
         from scipy.linalg import expm
 
         rate = math.sqrt(2 * order - 1.0) / self.timescale_ms

@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 def _kron(factors: list[FloatArray], unit: FloatArray) -> FloatArray:
     for factor in factors:
-        unit = np.kron(unit, factor)
+        unit = np.asarray(np.kron(unit, factor), dtype=np.float64)
     return unit
 
 

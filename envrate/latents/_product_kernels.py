@@ -34,7 +34,10 @@ class ProductKernel:
 
     def move(self, state: tuple[Any, ...], draws: Draws, tick: Any) -> tuple[tuple[Any, ...], Any]:
         """States and value one tick later."""
-        moved = [part.move(old, self._split(draws, i), tick) for i, (part, old) in enumerate(zip(self.parts, state, strict=True))]
+        moved = [
+            part.move(old, self._split(draws, i), tick)
+            for i, (part, old) in enumerate(zip(self.parts, state, strict=True))
+        ]
         return self._joined(moved)
 
     def _split(self, draws: Draws, part: int) -> Draws:
@@ -43,7 +46,9 @@ class ProductKernel:
 
         shape = jnp.shape(draws.words[0])
         counter = jnp.full(shape, part, jnp.uint32)
-        words = threefry2x32_p.bind(draws.words[0], draws.words[1], counter, jnp.zeros(shape, jnp.uint32))
+        words = threefry2x32_p.bind(  # type: ignore[no-untyped-call]
+            draws.words[0], draws.words[1], counter, jnp.zeros(shape, jnp.uint32)
+        )
         return type(draws)((words[0], words[1]))
 
     def _joined(self, parts: list[tuple[Any, Any]]) -> tuple[tuple[Any, ...], Any]:

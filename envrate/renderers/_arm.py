@@ -1,4 +1,4 @@
-"""The arm: its MuJoCo model, one control period in MJX and in C, and its picture. MuJoCo is imported when first used."""
+"""The arm: its MuJoCo model, one control period in MJX and in C, its picture. MuJoCo is imported when first used."""
 
 from __future__ import annotations
 

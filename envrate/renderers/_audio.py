@@ -94,7 +94,9 @@ class Audio:
         if self.codec != "auto":
             return self
         frame = self.frame_ms(task)
-        return _codecs.replace_codec(self, _codecs.fitting(_codecs.AUDIO_LADDER, bandwidth_bps, frame, self._samples(task)))
+        return _codecs.replace_codec(
+            self, _codecs.fitting(_codecs.AUDIO_LADDER, bandwidth_bps, frame, self._samples(task))
+        )
 
     def frame_ms(self, task: Task) -> int:
         """Length of a captured frame."""
@@ -144,7 +146,7 @@ class Audio:
 
 
 def spectrogram(samples: Any, height: int, width: int) -> Any:
-    """(height, width, 3) uint8 picture: time to the right, 0 to 4 kHz upwards, the loudest 60 dB from dark to bright."""
+    """(height, width, 3) uint8: time to the right, 0 to 4 kHz upwards, the loudest 60 dB from dark to bright."""
     size = 512
     padded = np.pad(samples, (size // 2, size))
     starts = np.linspace(0, max(1, len(samples) - 1), width).astype(int)
@@ -252,7 +254,9 @@ def _white(key: Array, count: int) -> Array:
     """(count,) white noise of variance 1: the sum of two bytes, half a random word per sample."""
     words = jax.random.bits(key, (-(-count // 2),), jnp.uint32)
     halves = jnp.concatenate([words & 0xFFFF, words >> 16])[:count].astype(jnp.int32)
-    return ((halves & 0xFF) + (halves >> 8) - 255).astype(jnp.float32) * np.float32(1.0 / np.sqrt(2 * (256**2 - 1) / 12))
+    return ((halves & 0xFF) + (halves >> 8) - 255).astype(jnp.float32) * np.float32(
+        1.0 / np.sqrt(2 * (256**2 - 1) / 12)
+    )
 
 
 def _smooth(points: Array, step: int, count: int) -> Array:
@@ -289,4 +293,5 @@ def _nuisance(
         loud = jnp.where(draw[1] < 0.5, 1.0 + draw[2], 0.0) * np.float32(np.sqrt(2.0 / (7.0 / 3.0)))
         tones += jnp.where(inside, loud * window * _read(sine, 0, age * hz), 0.0)
     share = np.sqrt(np.array([1 - DISTRACTOR_SHARE, DISTRACTOR_SHARE]) * power).astype(np.float32)
-    return ambient * share[0] + tones * share[1]
+    mixed: Array = ambient * share[0] + tones * share[1]
+    return mixed

@@ -20,7 +20,8 @@ def cells(glyphs: Any, ink: Any, paper: Any) -> Array:
     """Packed cells of the glyphs' shape; `ink` and `paper` are scalars or of that shape too."""
     glyphs = jnp.asarray(glyphs, jnp.int32)
     ink, paper = (jnp.broadcast_to(jnp.asarray(c, jnp.int32), glyphs.shape) for c in (ink, paper))
-    return glyphs | (ink << INK_SHIFT) | (paper << PAPER_SHIFT)
+    packed: Array = glyphs | (ink << INK_SHIFT) | (paper << PAPER_SHIFT)
+    return packed
 
 
 def text(content: str, ink: Any, paper: Any, width: int | None = None) -> Array:

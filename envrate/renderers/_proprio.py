@@ -114,9 +114,7 @@ class Proprio:
         state = ArmState(jnp.zeros(_arm.JOINTS), jnp.zeros(_arm.JOINTS), jnp.float32(0.0), draw)
         return state._replace(q=_free(state))
 
-    def capture(
-        self, task: Task, state: ArmState, z0: Array, z1: Array, key: Array
-    ) -> tuple[ArmState, Array]:
+    def capture(self, task: Task, state: ArmState, z0: Array, z1: Array, key: Array) -> tuple[ArmState, Array]:
         """Moves the arm through the frame; the payload is what its sensors would say without error."""
         count, period = self.periods(task), self.period_us(task)
 

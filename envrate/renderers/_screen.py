@@ -155,7 +155,9 @@ def _desktop(rows: int, columns: int, draw: Array, end_ms: Array) -> Array:
     icons = [_font.INDEX[name] for name in ("disk", "mail", "gear", "bell")]
     for i, icon in enumerate(icons):
         if 2 * i + 1 < rows - 1:
-            desk = desk.at[2 * i + 1, 1].set(icon | words.BAR_TEXT << _cells.INK_SHIFT | words.BAR << _cells.PAPER_SHIFT)
+            desk = desk.at[2 * i + 1, 1].set(
+                icon | words.BAR_TEXT << _cells.INK_SHIFT | words.BAR << _cells.PAPER_SHIFT
+            )
     seconds = (end_ms // 1000) + jnp.floor(3600.0 * draw[0]).astype(jnp.int32)
     clock = jnp.concatenate(
         [

@@ -40,7 +40,24 @@ TITLES = ("TASKS", "FILES", "REPORT", "MONITOR", "LEDGER", "NOTES", "ORDERS", "B
 WORD_WIDTH, TITLE_WIDTH = 6, 8
 
 #: Roles of the colours in a theme.
-DESK, WINDOW, TEXT, TITLE, TITLE_TEXT, MUTED, TOAST, TOAST_TEXT, ACCENT, BAR, BAR_TEXT, RED, GREEN, AMBER, BLUE, BACK = range(16)
+(
+    DESK,
+    WINDOW,
+    TEXT,
+    TITLE,
+    TITLE_TEXT,
+    MUTED,
+    TOAST,
+    TOAST_TEXT,
+    ACCENT,
+    BAR,
+    BAR_TEXT,
+    RED,
+    GREEN,
+    AMBER,
+    BLUE,
+    BACK,
+) = range(16)
 ICON_COLOURS = (GREEN, BLUE, RED, AMBER)
 
 _THEMES = (
@@ -55,8 +72,10 @@ _THEMES = (
 @lru_cache
 def themes() -> NDArray[np.uint8]:
     """(themes, 16, 3) colours."""
-    return np.array([[bytes.fromhex(colour) for colour in theme.split()] for theme in _THEMES]).view(np.uint8).reshape(
-        len(_THEMES), 16, 3
+    return (
+        np.array([[bytes.fromhex(colour) for colour in theme.split()] for theme in _THEMES])
+        .view(np.uint8)
+        .reshape(len(_THEMES), 16, 3)
     )
 
 

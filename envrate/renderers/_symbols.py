@@ -59,7 +59,8 @@ class Symbols:
     def signal(self, task: Task) -> SignalSpec:
         """One int32 token; (d,) float32 values of a Gaussian latent, large numbers for a probe."""
         if _timing.is_gaussian(task):
-            return SignalSpec(shape=(_timing.num_outputs(task),), dtype="float32", low=-PROBE_VALUE, high=PROBE_VALUE, empty=0)
+            shape = (_timing.num_outputs(task),)
+            return SignalSpec(shape, dtype="float32", low=-PROBE_VALUE, high=PROBE_VALUE, empty=0)
         return SignalSpec(shape=(), dtype="int32", low=-1, high=task.latent.num_states, empty=-1)
 
     def init(self, task: Task, key: Array) -> PyTree:

@@ -55,7 +55,7 @@ def is_gaussian(task: Task) -> bool:
 
 
 def num_outputs(task: Task) -> int:
-    """d for a Gaussian latent, 0 for a chain."""
+    """How many values a Gaussian latent has; 0 for a chain."""
     return int(task.latent.num_outputs) if is_gaussian(task) else 0
 
 

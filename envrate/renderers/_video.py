@@ -109,7 +109,9 @@ class Video:
         draw = _timing.uniforms(jax.random.fold_in(episode_key, 0), 48)
         fresh = jax.random.fold_in(key, 0)
         time = end_ms.astype(jnp.float32) / 1000.0
-        shake = SWAY * _waves(draw[0:4], time, 1.3) + TREMOR * (2.0 * _timing.uniforms(jax.random.fold_in(key, 1), 2) - 1.0)
+        shake = SWAY * _waves(draw[0:4], time, 1.3) + TREMOR * (
+            2.0 * _timing.uniforms(jax.random.fold_in(key, 1), 2) - 1.0
+        )
         side = min(self.height, self.width)
         x = (2.0 * jnp.arange(self.width, dtype=jnp.float32) + 1.0 - self.width) / side - shake[0]
         y = (2.0 * jnp.arange(self.height, dtype=jnp.float32) + 1.0 - self.height) / side - shake[1]
@@ -179,7 +181,15 @@ def _blob(scene: Array, draw: Array, time: Array, x: Array, y: Array) -> Array:
 
 
 def _object(
-    renderer: Video, task: Task, scene: Array, payload: Array, end_ms: Array, draw: Array, time: Array, x: Array, y: Array
+    renderer: Video,
+    task: Task,
+    scene: Array,
+    payload: Array,
+    end_ms: Array,
+    draw: Array,
+    time: Array,
+    x: Array,
+    y: Array,
 ) -> Array:
     """The scene with the object over it."""
     px, py, shape = place(renderer, task, payload, end_ms)

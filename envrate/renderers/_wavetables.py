@@ -38,7 +38,8 @@ def _periodic(amplitudes: dict[int, float]) -> Table:
     t = 2 * np.pi * np.arange(PERIOD) / PERIOD
     order = sorted(amplitudes)
     wave = sum(
-        amplitudes[h] * np.sin(h * t + np.pi * i * i / len(order)) for i, h in enumerate(order)  # Schroeder's phases
+        amplitudes[h] * np.sin(h * t + np.pi * i * i / len(order))
+        for i, h in enumerate(order)  # Schroeder's phases
     )
     return np.asarray(wave / np.sqrt(np.mean(np.square(wave))), dtype=np.float32)
 
@@ -77,7 +78,9 @@ def formants(count: int) -> tuple[Table, Table]:
         harmonics = {}
         for h in range(1, int(4000 / VOICE)):
             f = h * VOICE
-            peaks = sum(g / (1 + ((f - c) / w) ** 2) for c, w, g in zip(bands, (60, 90, 120), (1, 0.6, 0.3), strict=True))
+            peaks = sum(
+                g / (1 + ((f - c) / w) ** 2) for c, w, g in zip(bands, (60, 90, 120), (1, 0.6, 0.3), strict=True)
+            )
             harmonics[h] = (peaks + 0.01) / h**0.5
         rows.append(_periodic(harmonics))
     return np.stack(rows), np.full(count, VOICE, dtype=np.float32)

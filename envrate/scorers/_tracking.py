@@ -109,8 +109,7 @@ def kalman_distortion(trace: Trace, latencies_ms: Sequence[int] | IntArray | Non
             if code not in known:
                 at = shifts[(code & weight) > 0]
                 known[code] = sum(
-                    float(np.trace(part.output_covariance))
-                    * _left(part.correlation(2 * REACH + 1, tick_ms), at)
+                    float(np.trace(part.output_covariance)) * _left(part.correlation(2 * REACH + 1, tick_ms), at)
                     for part in parts
                 )
         left = np.array([known[code] for code in values.tolist()])
@@ -126,7 +125,8 @@ def _left(correlation: FloatArray, at: IntArray) -> float:
         return 0.0
     inside = correlation[np.abs(at[:, None] - at[None, :])]
     cross = correlation[np.abs(at)]
-    return float(max(0.0, 1.0 - cross @ np.linalg.lstsq(inside, cross, rcond=None)[0]))
+    explained = float(cross @ np.linalg.lstsq(inside, cross, rcond=None)[0])
+    return max(0.0, 1.0 - explained)
 
 
 def _blocks(trace: Trace, errors: FloatArray) -> FloatArray:

@@ -19,7 +19,9 @@ def snr(clean: np.ndarray, coded: np.ndarray) -> float:
 
 
 def test_more_bits_are_better_sound() -> None:
-    found = [snr(tone(), np.asarray(_codec_kernels.through(MuLaw(16000, b), jnp.asarray(tone())))) for b in (4, 6, 8, 10)]
+    found = [
+        snr(tone(), np.asarray(_codec_kernels.through(MuLaw(16000, b), jnp.asarray(tone())))) for b in (4, 6, 8, 10)
+    ]
     # About 6 dB per bit; mu-law at 8 bits has some 38 dB over a wide range of levels.
     assert all(b - a > 8 for a, b in zip(found, found[1:], strict=False)) and 34 < found[2] < 44
 
@@ -31,13 +33,17 @@ def test_a_lower_rate_keeps_what_lies_below_it() -> None:
 
 def test_pictures_lose_detail_as_bits_go() -> None:
     y, x = np.mgrid[:64, :64]
-    smooth = np.stack([120 + 60 * np.sin(x / 9), 100 + 0.8 * y, 90 + 30 * np.cos((x + y) / 7)], axis=2).astype(np.float32)
+    smooth = np.stack([120 + 60 * np.sin(x / 9), 100 + 0.8 * y, 90 + 30 * np.cos((x + y) / 7)], axis=2).astype(
+        np.float32
+    )
     errors = [
         float(np.abs(np.asarray(_codec_kernels.through(codec, jnp.asarray(smooth))) - smooth).mean())
         for codec in _codecs.PICTURE_LADDER[1:]
     ]
     assert errors[0] < 3 and errors[-1] > 2 * errors[0] and max(errors) < 40
-    assert float(np.abs(np.asarray(_codec_kernels.through(Picture(1, 8, 8), jnp.asarray(smooth))) - smooth).max()) <= 0.51
+    assert (
+        float(np.abs(np.asarray(_codec_kernels.through(Picture(1, 8, 8), jnp.asarray(smooth))) - smooth).max()) <= 0.51
+    )
 
 
 def test_uniform_steps_err_by_half_a_step_at_most() -> None:
@@ -54,7 +60,9 @@ def test_ladders_go_down(ladder: str) -> None:
     assert bits == sorted(bits, reverse=True) and len(set(bits)) == len(bits)
 
 
-@pytest.mark.parametrize("renderer", [Audio(codec="auto"), Video(codec="auto"), Screen(codec="auto"), Proprio(codec="auto")])
+@pytest.mark.parametrize(
+    "renderer", [Audio(codec="auto"), Video(codec="auto"), Screen(codec="auto"), Proprio(codec="auto")]
+)
 def test_auto_takes_the_best_codec_that_fits(renderer: object) -> None:
     task = tasks.get("alert")
     rates = []

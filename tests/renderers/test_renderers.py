@@ -93,7 +93,9 @@ def test_only_the_object_and_the_notification_change_with_the_state() -> None:
         # What changed lies in one piece: the object, or a line of text.
         for picture in changed:
             rows, columns = np.flatnonzero(picture.any(axis=1)), np.flatnonzero(picture.any(axis=0))
-            assert np.ptp(rows) < (30 if renderer.kind == "video" else 6) and np.ptp(columns) < (30 if renderer.kind == "video" else 60)
+            assert np.ptp(rows) < (30 if renderer.kind == "video" else 6) and np.ptp(columns) < (
+                30 if renderer.kind == "video" else 60
+            )
 
 
 @pytest.mark.parametrize("renderer", STREAMS, ids=lambda r: r.kind)
@@ -130,9 +132,16 @@ def test_sound_has_the_stated_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     z = jnp.asarray(np.arange(n) % 3, jnp.int32)
     monkeypatch.setattr(_audio, "REFLECTION_MS", ())
     count = renderer.signal(task).shape[0]
-    notes = jax.jit(jax.vmap(lambda s, e: _audio._notes(renderer, task, (s, s, s), e, room[0], count), in_axes=(0, None)))
+    notes = jax.jit(
+        jax.vmap(lambda s, e: _audio._notes(renderer, task, (s, s, s), e, room[0], count), in_axes=(0, None))
+    )
     noise = jax.jit(
-        jax.vmap(lambda k, e: _audio._nuisance(renderer, task, e, jax.random.uniform(k, (8,)), k, jax.random.fold_in(k, e), count), in_axes=(0, None))
+        jax.vmap(
+            lambda k, e: _audio._nuisance(
+                renderer, task, e, jax.random.uniform(k, (8,)), k, jax.random.fold_in(k, e), count
+            ),
+            in_axes=(0, None),
+        )
     )
     monkeypatch.setattr(_audio, "zip", lambda a, b, strict: zip(a, b, strict=False), raising=False)
     keys = jax.random.split(jax.random.key(2), n)

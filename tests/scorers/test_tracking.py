@@ -37,7 +37,12 @@ def test_the_kalman_agent_reaches_the_observer_at_once(name: str) -> None:
     run = rollout(name, "ideal", link={"delay_ms": DELAY, "loss": 0.1}, num_envs=64, num_ticks=500)
     found, bound = tracking_distortion(run, [0])[0], kalman_distortion(run, [0])[0]
     assert abs(found / bound - 1) < 0.04
-    assert found < tracking_distortion(rollout(name, "echo", link={"delay_ms": DELAY, "loss": 0.1}, num_envs=64, num_ticks=500), [0])[0]
+    assert (
+        found
+        < tracking_distortion(
+            rollout(name, "echo", link={"delay_ms": DELAY, "loss": 0.1}, num_envs=64, num_ticks=500), [0]
+        )[0]
+    )
 
 
 def test_the_frontier_of_an_echo(echo: Trace) -> None:

@@ -40,7 +40,9 @@ def reader(task: Task, renderer: Any) -> Reader:
         loud = jnp.sqrt(jnp.sum(signal * signal)) + np.float32(1e-9)
         probe = jnp.abs(jnp.dot(jnp.asarray(chirp), signal)) > CHIRP * loud
         known = probe | (length >= LISTEN_MS)
-        value = _pitch(task, renderer, signal * window) if is_gaussian(task) else _state(task, renderer, signal * window)
+        value = (
+            _pitch(task, renderer, signal * window) if is_gaussian(task) else _state(task, renderer, signal * window)
+        )
         return Reading(value, probe, known)
 
     return read

@@ -50,7 +50,8 @@ def reader(task: Task, renderer: Any) -> Reader:
     makers = {"symbols": _symbols, "audio": _audio, "video": _video, "screen": _screen, "proprio": _proprio}
     if renderer.kind not in makers:
         raise ValueError(f"modality: expected one of {', '.join(makers)}, got {renderer.kind!r}")
-    return makers[renderer.kind].reader(task, renderer)
+    made: Reader = makers[renderer.kind].reader(task, renderer)
+    return made
 
 
 def letters(task: Task) -> Task:

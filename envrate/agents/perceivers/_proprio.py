@@ -23,7 +23,7 @@ def reader(task: Task, renderer: Any) -> Reader:
         if is_gaussian(task):
             # torque = gain (reference - position before the period)
             before = signal[:-1, 0] if count > 1 else signal[:, 0]
-            asked = before + signal[-before.shape[0] :, 2] / jnp.asarray(_arm.GAINS, jnp.float32)
+            asked = before + signal[-before.shape[0] :, 2] / jnp.asarray(_arm.GAINS, jnp.float32)[None]
             asked = asked[before.shape[0] // 2 :].mean(axis=0)[: task.latent.num_outputs]
             sd = np.sqrt(np.diag(task.latent.output_covariance)).astype(np.float32)
             return Reading(asked * sd / np.float32(_proprio.RADIANS), probe, jnp.bool_(True))

@@ -41,7 +41,7 @@ def glyph_scores(pixels: Any) -> Any:
     grey = cells.sum(axis=3)
     norm = jnp.sqrt((grey * grey).sum(axis=2, keepdims=True))
     grey = jnp.where(norm > 40.0, grey / jnp.maximum(norm, 1e-6), 0.0)
-    shapes = _font.table().reshape(len(_font.NAMES), -1).astype(np.float32)
+    shapes: Any = _font.table().reshape(len(_font.NAMES), -1).astype(np.float32)
     shapes = shapes - shapes.mean(axis=1, keepdims=True)
     shapes = shapes / np.maximum(np.linalg.norm(shapes, axis=1, keepdims=True), 1e-6)
     return jnp.einsum("rcp,gp->rcg", grey, jnp.asarray(shapes))

@@ -77,7 +77,9 @@ def _peak(values: Any, at: Any) -> Any:
 def _filters(states: int, sizes: tuple[float, ...], height: int, width: int) -> Any:
     """(templates, H, W // 2 + 1) spectra of outlines of each shape and size, centred, of equal energy."""
     half = min(height, width) / 2
-    rows, columns = (np.minimum(np.arange(n), n - np.arange(n)) * np.where(np.arange(n) <= n // 2, 1, -1) for n in (height, width))
+    rows, columns = (
+        np.minimum(np.arange(n), n - np.arange(n)) * np.where(np.arange(n) <= n // 2, 1, -1) for n in (height, width)
+    )
     templates = []
     for drawn in _shapes.atlas(states):
         for size in sizes:
@@ -85,8 +87,9 @@ def _filters(states: int, sizes: tuple[float, ...], height: int, width: int) -> 
             index = [
                 np.floor((a / (radius * _shapes.REACH) + 1) * (_shapes.SIDE / 2)).astype(int) for a in (rows, columns)
             ]
-            inside = (((index[0] >= 0) & (index[0] < _shapes.SIDE))[:, None]) & (
-                ((index[1] >= 0) & (index[1] < _shapes.SIDE))[None]
+            inside = (
+                (((index[0] >= 0) & (index[0] < _shapes.SIDE))[:, None])
+                & (((index[1] >= 0) & (index[1] < _shapes.SIDE))[None])
             )
             at = drawn[np.clip(index[0], 0, _shapes.SIDE - 1)[:, None], np.clip(index[1], 0, _shapes.SIDE - 1)[None]]
             distance = np.where(inside, at, 1e3) * radius
