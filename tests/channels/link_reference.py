@@ -107,3 +107,33 @@ class ReferenceLink:
     def arrivals(self) -> list[int | str]:
         """Of every packet, in order."""
         return [q["fate"] or self._arrival_ms(self.packets, q) for q in self.packets]
+
+
+def random_link(rng: np.random.Generator) -> tuple[Link, int, int]:
+    """(link, packet bits, horizon) with every feature on in some."""
+    bits = int(rng.integers(1, 4000))
+    spacing = float(rng.uniform(5, 400))  # ms that a packet takes to send
+    bandwidth = None if rng.random() < 0.2 else bits / spacing * 1000
+    low = int(rng.integers(0, 200))
+    jitter = [
+        Constant(low),
+        Uniform(low, low + int(rng.integers(0, 500))),
+        TwoPoint(low, low + int(rng.integers(0, 500)), float(rng.random())),
+        Exponential(float(rng.uniform(1, 200))),
+    ][rng.integers(4)]
+    loss: float | GilbertElliott = float(rng.choice([0.0, 0.1, 0.5, 1.0], p=[0.4, 0.3, 0.25, 0.05]))
+    if rng.random() < 0.3:
+        loss = GilbertElliott(*rng.uniform(0.05, 0.9, 2).tolist(), *rng.random(2).tolist())
+    buffer = None if rng.random() < 0.3 else int(rng.uniform(0.5, 6) * bits)
+    if rng.random() < 0.2:
+        buffer = bits * int(rng.integers(1, 5))  # a whole number of packets: the exact boundary
+    link = Link(
+        bandwidth_bps=bandwidth,
+        delay_ms=int(rng.integers(0, 400)),
+        jitter=jitter,
+        loss=loss,
+        buffer_bits=buffer,
+        drop=str(rng.choice(["newest", "oldest"])),
+        max_age_ms=None if rng.random() < 0.5 else int(rng.integers(1, 1500)),
+    )
+    return link, bits, int(rng.integers(100, 3000))

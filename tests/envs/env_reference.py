@@ -6,13 +6,9 @@ Symbols only: packets carry the latent's state, probes its number of states.
 from __future__ import annotations
 
 import hashlib
-import sys
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "channels"))
-from link_reference import ReferenceLink
+from channels.link_reference import ReferenceLink
 
 from envrate.channels import Link
 from envrate.task import Task

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "channels")]
-from env_reference import ReferenceEnv, threefry
-from test_link_kernel import random_link
+from channels.link_reference import random_link
+from envs.env_reference import ReferenceEnv, threefry
 
 from envrate import _counters
 from envrate.channels import Link, _kernel
