@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from envrate import __version__, sweep, tasks
-from envrate.envs import pairs
+from envrate import __version__, _ids, sweep, tasks
 
 LINKS = ("lan", "wifi", "4g", "satellite", "worked")
 SEED = 20_000
@@ -31,22 +30,12 @@ KEPT = ("latency_ms", "reading", "credited", "credited_low", "credited_high", "s
 def specs() -> list[sweep.Spec]:
     """The jobs behind the shipped file."""
     wanted: list[sweep.Spec] = []
-    for task, modality in pairs():
-        if task not in tasks.names():
-            continue
+    for task, modality in _ids.pairs():
+        symbols = modality == "symbols"
+        size = {"num_envs": 32, "num_ticks": 250} if symbols else {"num_envs": 16, "num_ticks": 100}
         for agent in reference_agents(task, modality):
-            wanted += sweep.expand(
-                {
-                    "task": task,
-                    "modality": modality,
-                    "link": list(LINKS),
-                    "agent": agent,
-                    "num_envs": 32,
-                    "num_ticks": 150,
-                    "seed": SEED,
-                    "resamples": 500,
-                }
-            )
+            job = {"task": task, "modality": modality, "agent": agent, "link": list(LINKS), "seed": SEED}
+            wanted += sweep.expand(job | size | {"resamples": 500})
     return wanted
 
 
@@ -54,7 +43,7 @@ def reference_agents(task: str, modality: str) -> Sequence[str]:
     """Agents that are run on a pair: the perceiver where there is something to perceive, else those by rule."""
     if modality != "symbols":
         return ("perceiver",)
-    return ("ideal", "reactive", "never", "random") if not tasks.get(task).is_tracking else ("ideal", "echo")
+    return ("ideal", "echo") if tasks.get(task).is_tracking else ("ideal", "reactive", "never", "random")
 
 
 def build(

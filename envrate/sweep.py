@@ -72,7 +72,7 @@ def run_job(spec: Spec) -> dict[str, Any]:
     from envrate.envs import rollout
 
     task = _task(spec)
-    agent = agents.get(spec["agent"], task)
+    agent = agents.get(spec["agent"], task, modality=spec["modality"])
     trace = rollout(
         task,
         agent,
