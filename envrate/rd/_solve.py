@@ -245,8 +245,8 @@ def solve(
     law = np.empty(m)
     known = -1.0 if fixed else known_law(p, d, goal, toeplitz, law)
     best_lower, best_upper, best_at, best_s = -math.inf, math.inf, goal, s
-    best_parts: tuple[Any, Any, float] = (np.ones((n, m)), np.full(m, 1.0 / m), 0.0)
-    best_law = best_parts[1]
+    best_parts: tuple[Any, Any, float] | None = None
+    best_law = law
     for method in METHODS[(0 if known > 0.0 else (2 if small else 1)) :]:
         if (method == NEWTON and small) or (method == SANDWICH and fixed):
             continue
@@ -278,10 +278,14 @@ def solve(
             best_law = q / q.sum()
             if upper - lower <= tol_nats:
                 break
+    if best_parts is None:  # no solver came to anything: the bracket is without end
+        best_law = np.full(m, 1.0 / m)
+        best_parts = (np.ones((n, m)), best_law, 0.0)
     lower = max(best_lower, 0.0) / LN2
     upper = max(best_upper / LN2, lower)
     at = d_min + unit * best_at if fixed and slope >= 0.0 else target
     steepness = math.inf if at_d_min else best_s / (unit * LN2)
     status = OK if upper - lower <= tol else NOT_CERTIFIED
-    make_channel = partial(channel_of, *best_parts, pmf > 0.0, best_law)
+    a, q, share = best_parts
+    make_channel = partial(channel_of, a, q, share, pmf > 0.0, best_law)
     return Solution(lower, upper, at, steepness, best_law, make_channel, status)
