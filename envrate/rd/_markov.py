@@ -124,8 +124,12 @@ def _slope_for(
     for _ in range(50):
         _, costs, information = blocks.channel(np.array([s]), condition, output)
         reached = float(costs[0])
+        if reached <= d * (1.0 + 1e-12):
+            # A hair above d counts too, mixed with a channel of no cost, which needs at most log A per letter.
+            share = max(0.0, 1.0 - d / reached) if reached > 0 else 0.0
+            best = min(best, (1.0 - share) * information + share * blocks.n * math.log(blocks.num_letters))
         if reached <= d:
-            best, high = min(best, information), s
+            high = s
         else:
             low = s
         if abs(reached - d) <= 1e-12 * d or high - low <= 1e-14 * high:
