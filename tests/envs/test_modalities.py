@@ -1,0 +1,126 @@
+"""Environments of every modality: the checker, vector against single, the batch, memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import envrate  # noqa: F401 - registers the ids
+from envrate import _counters, tasks
+from envrate.envs import IDS, _build
+from envrate.envs._arrivals import batch_first
+from envrate.renderers import Audio, Proprio, Screen, Video
+
+EVERY_DAY = ["EnvRate/AlertProbed-Screen-v0", "EnvRate/Exceed-Audio-v0"]
+STREAMS = [env_id for env_id, (_, modality) in IDS.items() if modality != "symbols" and env_id not in EVERY_DAY]
+
+
+def check(env_id: str) -> None:
+    env = gym.make(env_id, render_mode="rgb_array", num_ticks=3, link="worked").unwrapped
+    check_env(env)
+    env.reset(seed=1)
+    picture = env.render()
+    assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
+
+
+@pytest.mark.parametrize("env_id", EVERY_DAY)
+def test_checker(env_id: str) -> None:
+    check(env_id)
+
+
+# Values that are tracked have a unit of their own, so their space is not -1 ... 1.
+@pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend using a symmetric:UserWarning")
+@pytest.mark.nightly
+@pytest.mark.parametrize("env_id", STREAMS)
+def test_checker_of_all(env_id: str) -> None:
+    check(env_id)
+
+
+def test_every_sensible_pair_has_an_id() -> None:
+    kinds = {"symbols", "audio", "video", "screen", "proprio"}
+    assert set(IDS.values()) == {(task, kind) for task in tasks.names() for kind in kinds}
+
+
+def observations(core: object, num_envs: int, steps: int) -> list[dict[str, np.ndarray]]:
+    key = tuple(jnp.asarray(word) for word in _counters.keys(5, num_envs))
+    state, seen = jax.jit(lambda k: core.init(core.params, k, jnp.int32(0)))(key)
+    step = jax.jit(lambda s, a: core.step(core.params, s, a)[:2])
+    zero = jnp.zeros((core.num_factors(), num_envs) if core.num_factors() else num_envs, jnp.int32)
+    if core.task.is_tracking:
+        zero = jnp.zeros((core.task.latent.num_outputs, num_envs), jnp.float32)
+    out = []
+    for _ in range(steps):
+        state, seen = step(state, zero)
+        out.append({name: batch_first(value, np) for name, value in seen._asdict().items()})
+    return out
+
+
+@pytest.mark.parametrize("renderer", [Audio(), Video(), Screen(64, 64)], ids=lambda r: r.kind)
+def test_a_trajectory_does_not_depend_on_the_batch(renderer: object) -> None:
+    core = _build.make_core("alert", renderer, "worked", num_ticks=10, compute_ms=0)
+    few, many = observations(core, 2, 12), observations(core, 131, 12)  # 131: one block of 128, and a rest
+    for a, b in zip(few, many, strict=True):
+        for name in a:
+            if name == "signal" and renderer.kind == "audio":
+                # Sound is summed in another order in blocks of another size.
+                np.testing.assert_allclose(a[name], b[name][:2], atol=2e-6)
+            else:
+                same = (a[name] == b[name][:2]) | (np.abs(a[name].astype(int) - b[name][:2].astype(int)) <= 1)
+                assert same.all() and (name != "signal" or (a[name] == b[name][:2]).mean() > 0.999)
+
+
+def vector_equals_single(task: str, renderer: object) -> None:
+    envs = gym.make_vec(
+        f"EnvRate/{task}-Video-v0", num_envs=2, vectorization_mode="vector_entry_point", num_ticks=3, modality=renderer
+    )
+    single = gym.make(f"EnvRate/{task}-Video-v0", num_ticks=3, modality=renderer)
+    seeds = [3, 14]
+    seen, _ = envs.reset(seed=seeds)
+    for i, seed in enumerate(seeds):
+        alone = [single.reset(seed=seed)[0]]
+        if i == 0:
+            together = [seen]
+            still = np.zeros_like(envs.action_space.sample())
+            for _ in range(8):
+                together.append(envs.step(still)[0])
+        still_one = np.zeros_like(np.asarray(single.action_space.sample()))
+        for _ in range(8):
+            action = int(still_one) if still_one.ndim == 0 else still_one
+            alone.append(single.step(action)[0])
+        for a, b in zip(alone, together, strict=True):
+            assert (a["age_ms"] == b["age_ms"][i]).all() and a["fresh"] == b["fresh"][i]
+            np.testing.assert_allclose(a["signal"].astype(float), b["signal"][i].astype(float), atol=1.0)
+            assert (np.abs(a["signal"] - b["signal"][i]) < 1e-4).mean() > 0.999
+
+
+def test_vector_equals_single() -> None:
+    vector_equals_single("Alert", Video(height=32, width=32))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("renderer", [Audio(), Screen(), Proprio()], ids=lambda r: r.kind)
+def test_vector_equals_single_in_every_modality(renderer: object) -> None:
+    vector_equals_single("Alert", renderer)
+
+
+MEMORY = """
+import resource, numpy as np, gymnasium as gym, envrate
+envs = gym.make_vec("EnvRate/Alert-Video-v0", num_envs=4096, vectorization_mode="vector_entry_point", num_ticks=10)
+envs.reset(seed=0)
+for _ in range(4):
+    envs.step(np.zeros(4096, np.int64))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2)
+"""
+
+
+@pytest.mark.nightly
+def test_4096_video_environments_fit_in_two_gigabytes() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert float(done.stdout.split()[-1]) < 2.0
