@@ -116,9 +116,8 @@ def main() -> None:
         "before training": score(agent_of(np.zeros_like(logits))),
         "after training": score(agent_of(logits)),
     }
-    er.plots.frontier(
-        list(runs.values()), arguments.out, reading="output-only", ideal=ideal, labels=list(runs), title="Watch, learned"
-    )
+    style = {"reading": "output-only", "ideal": ideal, "labels": list(runs), "title": "Watch, learned"}
+    er.plots.frontier(list(runs.values()), arguments.out, **style)
     figures = {name: one.at(TASK.horizon_ms).credited for name, one in runs.items()} | {"ideal observer": ideal[-1][1]}
     if arguments.json:
         result = {"returns": [returns[0], returns[-1]], "credited": figures, "demand": runs["never"].demand.lower}

@@ -3,6 +3,7 @@
 from envrate._ids import IDS, pairs
 from envrate.envs._core import Core, Observation, Record, State
 from envrate.envs._env import EnvRateEnv
+from envrate.envs._functional import EnvRateFuncEnv
 from envrate.envs._rollout import rollout
 from envrate.envs._vector import EnvRateVectorEnv
 
@@ -10,6 +11,7 @@ __all__ = [
     "IDS",
     "Core",
     "EnvRateEnv",
+    "EnvRateFuncEnv",
     "EnvRateVectorEnv",
     "Observation",
     "Record",
