@@ -12,7 +12,7 @@ from envrate.agents.perceivers import Perceiver
 from envrate.agents.perceivers._perceiver import reader
 from envrate.channels._codecs import MuLaw, Picture
 from envrate.envs import rollout
-from envrate.renderers import Audio, Proprio, Screen, Video
+from envrate.renderers import Audio, Proprio, Screen, Symbols, Video
 from envrate.scorers import frontier
 
 N = 96
@@ -125,3 +125,19 @@ def test_names_and_refusals() -> None:
         readings(Audio(carrier="loudness"), tasks.get("track"))
     with pytest.raises(ValueError, match="task: the Kalman filter needs"):
         agents.get("ideal", tasks.get("track").replace(latent=tasks.get("track").latent.__class__("rbf")))
+
+
+@pytest.mark.nightly
+def test_five_frontiers_lie_under_one_demand_symbols_highest() -> None:
+    link = {"delay_ms": 100, "jitter": {"kind": "two-point", "low_ms": 0, "high_ms": 150, "p_high": 0.2}}
+    found = {}
+    for renderer in (Symbols(), Audio(), Video(), Screen(), Proprio()):
+        run = rollout("alert", "perceiver", modality=renderer, link=link, num_envs=16, num_ticks=150)
+        found[renderer.kind] = frontier(run, resamples=200)
+    levels = found["symbols"].latencies_ms
+    for front in found.values():
+        assert front.demand == found["symbols"].demand
+        for level in levels:
+            point = front.at(level)
+            assert point.credited <= front.demand.upper + 1e-9
+            assert point.credited_low <= found["symbols"].at(level).credited_high + 1e-9
