@@ -14,7 +14,7 @@ from envrate.cli._app import app, emit_json, only_json
 if TYPE_CHECKING:
     from envrate.rd import Bracket
 
-rd_app = typer.Typer(no_args_is_help=True, help="Rate-distortion functions with certificates.")
+rd_app = typer.Typer()
 app.add_typer(rd_app, name="rd")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -26,6 +26,8 @@ Distortion = Annotated[
 ]
 Transition = Annotated[str, typer.Option("--transition", help='Rows that sum to 1: "0.9,0.1;0.1,0.9", or a file.')]
 Response = Annotated[str | None, typer.Option("--response", help="Letter of each state, 0, 1, ...; default: its own.")]
+CurveLevels = Annotated[str | None, typer.Option("--D", "-D", help="Distortion; default: the whole curve.")]
+CurvePoints = Annotated[int, typer.Option("--num", help="Points of the curve.")]
 Tol = Annotated[float, typer.Option("--tol", help="Width of the bracket, bits.")]
 
 PER_LETTER = "bits/letter"
@@ -92,12 +94,32 @@ def _rows(levels: list[float], rate: Callable[[float], Bracket]) -> list[dict[st
     return rows
 
 
+@rd_app.callback(invoke_without_command=True)
+def bare(
+    context: typer.Context,
+    pmf: Annotated[str | None, typer.Option("--pmf", help="Without a command: R(D) of independent letters.")] = None,
+    distortion: Distortion = "hamming",
+    levels: CurveLevels = None,
+    num: CurvePoints = 33,
+    tol: Tol = 1e-9,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Rate-distortion functions with certificates; `envrate rd --pmf 0.7,0.3 --D 0.1` is short for `discrete`."""
+    if context.invoked_subcommand is not None:
+        return
+    if pmf is None:
+        print(context.get_help())
+        return
+    discrete(pmf, distortion, levels, num, tol, as_json, plot)
+
+
 @rd_app.command()
 def discrete(
     pmf: Pmf,
     distortion: Distortion = "hamming",
-    levels: Annotated[str | None, typer.Option("--D", "-D", help="Default: the whole curve.")] = None,
-    num: Annotated[int, typer.Option("--num", help="Points of the curve.")] = 33,
+    levels: CurveLevels = None,
+    num: CurvePoints = 33,
     tol: Tol = 1e-9,
     as_json: Json = False,
     plot: Plot = None,

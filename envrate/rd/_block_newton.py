@@ -92,8 +92,10 @@ def polish(
     seen = law > 0
 
     def evaluate(q: FloatArray) -> tuple[float, float, FloatArray, FloatArray]:
-        """Value, lower bound, c, r at q."""
+        """Value, lower bound, c, r at q; an infinite value where q misses a source block altogether."""
         r = first @ q @ second.T
+        if not (r[seen] > 0.0).all():
+            return np.inf, -np.inf, np.zeros_like(q), r
         w = np.divide(law, r, out=np.zeros_like(law), where=seen)
         value = -float((law[seen] * np.log(r[seen])).sum())
         c = first.T @ w @ second
@@ -105,8 +107,9 @@ def polish(
 
     size = output.size
     best, best_lower = output, -np.inf
-    best_value, lower, c, _ = evaluate(output)
-    best_lower = lower
+    best_value, best_lower, c, _ = evaluate(output)
+    if not np.isfinite(best_value):
+        return best, best_lower, best_value
     for _ in range(4):
         support = support_of(best, c)
         cells = np.unravel_index(support, output.shape)
@@ -119,6 +122,8 @@ def polish(
         for _ in range(MAX_STEPS):
             full[cells] = x
             r = first @ full @ second.T
+            if not (r[seen] > 0.0).all():
+                break  # the support is too small for some block; mixing below repairs that
             w = np.divide(law, r, out=np.zeros_like(law), where=seen)
             gradient = 1.0 - (first.T @ w @ second)[cells]
             mu = float(x @ z) / len(x)
@@ -145,7 +150,7 @@ def polish(
             best_lower = max(best_lower, lower)
             if value < best_value:
                 best_value, best, improved = value, mixed, True
-            if eps == 0.0:
+            if np.isfinite(value) and (eps == 0.0 or not np.isfinite(best_value)):
                 c = ratio
         if best_value - best_lower <= tol or not improved or effort <= 0:
             break
