@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envrate import Task, Threshold, tasks
+from envrate import Task, Threshold, rd, tasks
 from envrate import _demand_gaussian as demand
+from envrate.envs import rollout
 from envrate.latents import GaussianProcess, MarkovChain, Product
 
 T = 200
@@ -121,3 +122,17 @@ def test_tasks_on_values_are_json() -> None:
     for name in ("track", "track3", "exceed"):
         task = tasks.get(name)
         assert Task.from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_two_solvers_agree() -> None:
+    task = tasks.get("track")
+    other = rd.gaussian_process("ou", task.tolerance, tick_ms=task.tick_ms, timescale_ms=1000.0)
+    assert np.isclose(task.demand().mid * T / 1000, other.mid, atol=1e-9)
+
+
+def test_in_a_product_of_both_sorts_the_chains_are_due() -> None:
+    law = Product(salience=MarkovChain(((0.5, 0.5),) * 2), pitch=GaussianProcess("ou"))
+    task = Task(law, (0, 1), tick_ms=500, micro_turn_ms=100)
+    assert task.demand().lower == task.demand().upper == 2.0
+    run = rollout(task, "reactive", num_envs=4, num_ticks=50)
+    assert (run.ticks["required"] == run.ticks["latent"]).all() and set(np.unique(run.ticks["latent"])) == {0, 1}

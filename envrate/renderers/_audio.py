@@ -124,7 +124,8 @@ class Audio:
 
     def capture(self, task: Task, state: Array, z0: Array, z1: Array, key: Array) -> tuple[Array, tuple[Array, ...]]:
         """Keeps the latent before the frame too: reflections of its note still sound."""
-        return z1, (state, z0, z1)
+        first, last = _timing.shown(z0), _timing.shown(z1)
+        return last, (state, first, last)
 
     def render(
         self, task: Task, payload: tuple[Array, ...], end_ms: Array, probe: Array, episode_key: Array, key: Array

@@ -117,6 +117,7 @@ class Proprio:
     def capture(self, task: Task, state: ArmState, z0: Array, z1: Array, key: Array) -> tuple[ArmState, Array]:
         """Moves the arm through the frame; the payload is what its sensors would say without error."""
         count, period = self.periods(task), self.period_us(task)
+        z0, z1 = _timing.shown(z0), _timing.shown(z1)
 
         def period_of(state: ArmState, late: Array) -> tuple[ArmState, Array]:
             reference, load = commands(task, state, jnp.where(late, z1, z0))

@@ -59,6 +59,12 @@ def num_outputs(task: Task) -> int:
     return int(task.latent.num_outputs) if is_gaussian(task) else 0
 
 
+def shown(z: Any) -> Array:
+    """What a renderer shows of a value: of a product of both sorts, the chains' state, which alone can be required."""
+    value: Array = z["state"] if isinstance(z, dict) else z
+    return value
+
+
 def uniforms(key: Array, count: int) -> Array:
     """(count,) uniforms in [0, 1)."""
     return jax.random.uniform(key, (count,), dtype=jnp.float32)

@@ -102,7 +102,7 @@ class Video:
 
     def capture(self, task: Task, state: tuple[()], z0: Array, z1: Array, key: Array) -> tuple[tuple[()], Array]:
         """A picture is taken at the end of its frame: the payload is the latent then."""
-        return (), z1
+        return (), _timing.shown(z1)
 
     def render(self, task: Task, payload: Array, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
         """The picture; a probe is a question mark on a dark panel."""

@@ -42,4 +42,7 @@ def test_films_and_strips(tmp_path: Path) -> None:
 def test_bad_options_are_refused(tmp_path: Path) -> None:
     for options in ({"modality": "smell"}, {"seconds": 0.1}):
         with pytest.raises(ValueError, match="--modality|--seconds"):
-            preview("alert", **({"modality": "symbols", "seconds": 2.0, "out": tmp_path, "seed": 0, "as_json": False} | options))
+            preview(
+                "alert",
+                **({"modality": "symbols", "seconds": 2.0, "out": tmp_path, "seed": 0, "as_json": False} | options),
+            )
