@@ -193,7 +193,7 @@ class Counter:
         if self.core.task.probes is None:
             return jnp.zeros(self.num_envs, jnp.int32)
         arrival = _rings.read(state.transit.probe_arrival, tick % self.core.probe_slots)
-        seen = (arrival < _kernel.NEVER) & (self._observed(arrival) <= self.core.clock.end_ms)
+        seen = (arrival < _kernel.NEVER) & (self._observed(arrival) < self.core.clock.end_ms)
         answer = _rings.read(counts.answer, slot)
         right = _answers.lookup(np.asarray(self.core.task.question, np.int32), letter).astype(jnp.int32) + 1
         told = jnp.where(answer == 0, DONT_KNOW, jnp.where(answer == right, RIGHT, WRONG))

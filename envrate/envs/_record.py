@@ -144,7 +144,9 @@ def _probed(core: Core, steps: Steps, z: Any, at: Array, num_ticks: int, end: in
     arrival[gone] = steps.gone_probe[taken_in]
     asked = (arrival != NOT_SENT) & (arrival != TO_ASK)
     answers = np.asarray(core.task.question)[letters(core, z)]
-    return {"probe_ms": _observed(core, arrival, end), "probe_required": np.where(asked, answers, -1)}
+    # The observation at the very end can no longer be answered: a question in it was not put.
+    asked_ms = _observed(core, arrival, end - 1)
+    return {"probe_ms": asked_ms, "probe_required": np.where(asked, answers, -1)}
 
 
 def _responses(core: Core, steps: Steps, uplink_ms: int, first_episode: int) -> dict[str, Array]:

@@ -19,7 +19,7 @@ from envrate.latents import MarkovChain
 from envrate.renderers import Symbols
 from envrate.task import Probes, Severity, Task
 
-CORES, LINKS = 25, 12
+CORES, LINKS = 15, 20
 
 
 def test_threefry_known_answer() -> None:
@@ -174,6 +174,7 @@ def check_tables(core, link, reference, records, first_z, transit, actions, name
             -1 if i not in probes or probes[i]["arrival"] is None else -(-probes[i]["arrival"] // m) * m
             for i in range(count)
         ]
-        assert ticks["probe_ms"].tolist() == [-1 if s > reference.end else s for s in seen], name
+        # A question in the last observation can no longer be answered, so it was not put.
+        assert ticks["probe_ms"].tolist() == [-1 if s >= reference.end else s for s in seen], name
         want = [core.task.question[reference.z[i]] if i in probes else -1 for i in range(count)]
         assert ticks["probe_required"].tolist() == want, name
