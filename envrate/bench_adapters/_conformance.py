@@ -127,7 +127,10 @@ def _noise(trace: Trace) -> float:
         pooled = {a for group in stratum.exchangeable for a in group}
         kinds = len(stratum.exchangeable) + sum(p > 0 and a not in pooled for a, p in enumerate(stratum.pmf) if a)
         total += NOISE_FACTOR * kinds / (2 * math.log(2)) * (ticks > 0)
-        total += TIMING_NOISE * ticks * (stratum.method == "lag-window")
+        if stratum.method == "lag-window":
+            # Frequencies among the few slots with an event are the uncertain ones, and weigh half in each slot.
+            due = int(((trace.ticks["stratum"] == number) & (trace.ticks["required"] > 0)).sum())
+            total += TIMING_NOISE * ticks + NOISE_FACTOR / (8 * math.log(2)) * ticks / max(due, 1)
     return total / trace.header.items
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from envrate.scorers import _bootstrap, _intervals, _severity
 from envrate.scorers._credited import CreditedRate, classes_for
 from envrate.scorers._profile import Profile
-from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, conditional, reduce, required_counts
+from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, conditional, pooled, reduce, required_counts
 from envrate.scorers._tally import Tally
 from envrate.scorers._timing import items, stratum_rate
 from envrate.trace import Header, Trace
@@ -54,10 +54,12 @@ def events(tally: Tally) -> int:
 
 
 def never_came_up(tally: Tally) -> list[str]:
-    """Required symbols that the law has and the run has not, by stratum."""
+    """Required symbols that the law has and the run has not, by stratum; exchangeable symbols stand for each other."""
     said = []
     for s, stratum in enumerate(tally.header.strata):
         count = tally.required(s)
+        for group in stratum.exchangeable:
+            count[list(group)] = count[list(group)].sum()
         if stratum.method == "profile" and count.sum():
             missing = np.flatnonzero((np.asarray(stratum.pmf) > 0) & (count == 0)).tolist()
             where = f" of stratum {stratum.name!r}" if len(tally.counts) > 1 else ""
@@ -79,8 +81,10 @@ def distinct_levels(tally: Tally) -> tuple[IntArray, IntArray]:
     """Positions of the latencies at which anything changes, and (L,) which of them stands for each latency."""
     changed = np.zeros(len(tally.latencies_ms), dtype=bool)
     changed[:1] = True
-    for counts in tally.counts:
+    for counts, stratum in zip(tally.counts, tally.header.strata, strict=True):
         changed[1:] |= (counts[:, 1:] != counts[:, :-1]).any(axis=(0, 2, 3))
+        if stratum.method == "lag-window":  # its window widens while each outcome stays as it is
+            changed[1:] |= np.diff(tally.latencies_ms // tally.header.tick_ms) > 0
     return np.flatnonzero(changed), np.cumsum(changed) - 1
 
 
@@ -92,17 +96,20 @@ class _Source:
         self.per_second = letters_per_second(tally, stratum)
         self.blocks = reduce(tally.counts[stratum][:, levels])  # (B, L, A, A + 4)
         self.total = self.blocks.sum(axis=0)
+        self.fallback = pooled(self.total, header.strata[stratum].exchangeable)
         self.stratum = stratum
         self.readings = [classes_for(header, stratum)] + [classes_for(header, stratum, resolved=True)] * resolved
         self.rates = [CreditedRate(classes, header.task) for classes in self.readings]
-        self.tables = [conditional(self.total, resolved=classes.resolved) for classes in self.readings]
+        self.tables = [
+            conditional(self.total, resolved=classes.resolved, fallback=self.fallback) for classes in self.readings
+        ]
         self.profiles = [c.frequencies(t) for c, t in zip(self.readings, self.tables, strict=True)]
         self.slopes = [r.slopes(f) for r, f in zip(self.rates, self.profiles, strict=True)]
 
     def profiles_of(self, reduced: FloatArray) -> list[FloatArray]:
         """(N, L, C) frequencies in each reading of reduced counts (N, L, A, A + 4)."""
         return [
-            classes.frequencies(conditional(reduced, resolved=classes.resolved, fallback=self.total))
+            classes.frequencies(conditional(reduced, resolved=classes.resolved, fallback=self.fallback))
             for classes in self.readings
         ]
 
@@ -184,13 +191,13 @@ def _profile_scores(
     out: list[Scores] = []
     for r, (classes, rate) in enumerate(zip(source.readings, source.rates, strict=True)):
         point, table = source.profiles[r], source.tables[r]
-        sparse = _intervals.sparse_bounds(classes, source.total, point, table, effect)
+        sparse = _intervals.sparse_bounds(classes, source.fallback, point, table, effect)
         # One call, so that all are bounded by the same planes.
         bits = rate.lower(np.concatenate([point[None], sparse[None], draws[r]])) * source.per_second
         found = Scores(
             credited=bits[0],
             sparse=bits[1],
-            chance=_intervals.chance_bound(classes, source.total, bits[0] / source.per_second, effect, rng)
+            chance=_intervals.chance_bound(classes, source.fallback, bits[0] / source.per_second, effect, rng)
             * source.per_second,
             detection=_detection(header, classes, table, bits[0] / source.per_second) * source.per_second,
             resampled=bits[2:],

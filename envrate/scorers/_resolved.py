@@ -8,6 +8,8 @@ required symbol; where none of those was probed, the link's log alone decides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,6 +39,29 @@ def reduce(counts: IntArray) -> FloatArray:
 def required_counts(reduced: FloatArray) -> FloatArray:
     """(..., A) ticks by required symbol."""
     return np.asarray(reduced[..., [UNHEARD, HEARD]].sum(axis=-1) + reduced[..., REDUCED:].sum(axis=-1))
+
+
+def pooled(reduced: FloatArray, exchangeable: Sequence[Sequence[int]]) -> FloatArray:
+    """(..., A, A + 4) counts in which a symbol that never came up has the mean ones of its exchangeable group.
+
+    What was right of a group's members is right for the missing one; what was wrong is wrong, unknown which.
+    """
+    out = reduced.copy()
+    for group in exchangeable:
+        members = np.asarray(group)
+        rows = reduced[..., members, :].sum(axis=-2)
+        came_up = (required_counts(reduced)[..., members] > 0).sum(axis=-1)
+        right = sum(reduced[..., a, REDUCED + a - 1] for a in members)
+        wrong = rows[..., REDUCED:].sum(axis=-1) - right
+        for a in members:
+            row = np.zeros_like(rows)
+            row[..., :REDUCED] = rows[..., :REDUCED]
+            row[..., REDUCED + a - 1] = right
+            row[..., -1] = wrong
+            row /= np.maximum(came_up, 1.0)[..., None]
+            missing = required_counts(reduced)[..., a] == 0
+            out[..., a, :] = np.where(missing[..., None], row, out[..., a, :])
+    return out
 
 
 def conditional(reduced: FloatArray, *, resolved: bool, fallback: FloatArray | None = None) -> FloatArray:

@@ -144,7 +144,7 @@ def test_a_tolerance_is_held_against_the_severity():
 
 
 def test_a_required_symbol_that_never_came_up_withholds_the_rate_and_is_named():
-    trace = simulate(preset("choice8"), "reactive", ticks=400)
+    trace = simulate(preset("choice8").replace(exchangeable=()), "reactive", ticks=400)
     keep = trace.ticks["required"] != 5
     ticks = {k: v[keep] for k, v in trace.ticks.items()}
     point = frontier(Trace(trace.header, ticks, {}), resamples=100).at(2000)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from envrate import scorers, tasks
+from envrate.rd import Bracket
 from envrate.scorers._resolved import conditional, reduce
 from envrate.task import Probes
-from envrate.trace import Header, Trace
+from envrate.trace import Header, Stratum, Trace
 
 #: Outcome kinds: heard or not by then, and the answer to the probe.
 HEARD, UNHEARD = 0, 4
@@ -158,3 +159,23 @@ def test_without_a_link_log_there_is_no_resolved_reading_and_the_result_says_so(
     rows = [row for row in found.to_json()["points"] if row["reading"] == "resolved"]
     assert len(rows) == 21
     assert all(row["credited"] is None and "no link log" in row["reason"] for row in rows)
+
+
+def test_an_exchangeable_symbol_that_never_came_up_is_answered_for_by_its_group():
+    # Four exchangeable options of which three came up, 90 % right: Wolpaw's rate at P = 0.9 (Wolpaw et al. 1998).
+    pmf, group = (0.0, *[0.25] * 4), (1, 2, 3, 4)
+    ticks = 3000
+    required = np.arange(ticks) % 3 + 1
+    value = np.where(np.arange(ticks) % 10 == 0, required % 4 + 1, required)
+    header = Header(
+        tick_ms=1000, micro_turn_ms=1000, horizon_ms=1000, demand=Bracket(2.0, 2.0, "nominal"),
+        strata=(Stratum("options", pmf, (group,)),), duration_ms=ticks * 1000,
+    )  # fmt: skip
+    onset = np.arange(ticks) * 1000
+    trace = Trace(
+        header,
+        {"tick": np.arange(ticks), "episode": np.arange(ticks), "onset_ms": onset, "required": required},
+        {"tick": np.arange(ticks), "episode": np.arange(ticks), "time_ms": onset + 500, "value": value},
+    )
+    rate = 2.0 + 0.9 * np.log2(0.9) + 0.1 * np.log2(0.1 / 3)
+    assert scorers.frontier(trace, resamples=100).at(1000).credited == pytest.approx(rate, abs=1e-6)

@@ -247,10 +247,8 @@ def test_other_methods_and_alphabets_are_refused():
         timing_rate(_trace(required, required, pmf=(0.5, 0.25, 0.25)), 0, LATENCIES)
 
 
-@pytest.mark.xfail(strict=True, reason="the frontier takes latencies for one where no outcome changes between them")
 def test_the_frontier_follows_windows_that_widen_while_no_outcome_changes():
-    # A response names its own slot, so that a tally of outcomes is the same at every latency; the windows are not:
-    # _frontier_score.distinct_levels has to keep every latency at which l // tick_ms changes for a lag-window stratum.
+    # A response names its own slot, so that a tally of outcomes is the same at every latency; the windows are not.
     required = _events(np.random.default_rng(1), 40, 120, 5)
     scored = frontier(_trace(required, _shifted(required, 2)), resamples=100)
     credited = [point.credited for point in scored.points if point.reading == "output-only"]
