@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from envrate.rd._kernels import inside
 from envrate.rd._linalg import FAST
 
 FloatArray = NDArray[np.float64]
@@ -27,34 +28,37 @@ POLISH = (1e-11, 0.0, 1e-13, 1e-10, 1e-9)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def _outputs(a: Any, q: Any, r: Any, mean: Any) -> None:
+def _outputs(a: Any, band: tuple[int, int], q: Any, r: Any, mean: Any) -> None:
     """Computes r = A q / sum q and the row means of A."""
     n, m = a.shape
     total = 0.0
     for y in range(m):
         total += q[y]
     for x in range(n):
-        ax = a[x]
+        start, stop = inside(band, x, x, m)
+        ax, qx = a[x][start:stop], q[start:stop]
         t = u = 0.0
-        for y in range(m):
-            t += ax[y] * q[y]
+        for y in range(stop - start):
+            t += ax[y] * qx[y]
             u += ax[y]
         r[x] = t / total
         mean[x] = u / m
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def _largest_c(a: Any, weight: Any, c: Any) -> float:
+def _largest_c(a: Any, band: tuple[int, int], weight: Any, c: Any) -> float:
     """max_y of c = A^T weight."""
     n, m = a.shape
     for y in range(m):
         c[y] = 0.0
     x = 0
     while x + 4 <= n:
-        a0, a1, a2, a3 = a[x], a[x + 1], a[x + 2], a[x + 3]
+        start, stop = inside(band, x, x + 3, m)
+        a0, a1, a2, a3 = a[x][start:stop], a[x + 1][start:stop], a[x + 2][start:stop], a[x + 3][start:stop]
+        cx = c[start:stop]
         w0, w1, w2, w3 = weight[x], weight[x + 1], weight[x + 2], weight[x + 3]
-        for y in range(m):
-            c[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
+        for y in range(stop - start):
+            cx[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
         x += 4
     while x < n:
         for y in range(m):
@@ -67,14 +71,14 @@ def _largest_c(a: Any, weight: Any, c: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def lower_line(p: Any, a: Any, q: Any, tol: float, c: Any) -> float:
+def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, tol: float, c: Any) -> float:
     """The best -sum p log r - log max c over the shares of POLISH, in nats.
 
     Stops at the first share whose value is within `tol` of -sum p log r at q itself, which none can beat.
     """
     n = a.shape[0]
     r, mean, weight = np.empty(n), np.empty(n), np.empty(n)
-    _outputs(a, q, r, mean)
+    _outputs(a, band, q, r, mean)
     enough = -tol
     for x in range(n):
         enough -= p[x] * math.log(r[x])
@@ -91,7 +95,7 @@ def lower_line(p: Any, a: Any, q: Any, tol: float, c: Any) -> float:
                 break
         if value == -np.inf:
             continue
-        value -= math.log(_largest_c(a, weight, c))
+        value -= math.log(_largest_c(a, band, weight, c))
         best = max(best, value)
         if best >= enough:
             break
@@ -99,7 +103,9 @@ def lower_line(p: Any, a: Any, q: Any, tol: float, c: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float) -> tuple[float, float, float]:
+def upper_point(
+    p: Any, d: Any, a: Any, band: tuple[int, int], q: Any, s: float, target: float
+) -> tuple[float, float, float]:
     """An upper bound on R in nats, the distortion it is at, and the share by which the channel q A / r is bent.
 
     Where its mean distortion is above `target`, the channel is mixed with that which gives each letter its nearest
@@ -111,17 +117,18 @@ def upper_point(p: Any, d: Any, a: Any, q: Any, s: float, target: float) -> tupl
     c = np.zeros(m)
     distortion = information = entropy = 0.0
     for x in range(n):
-        ax, dx = a[x], d[x]
+        start, stop = inside(band, x, x, m)
+        ax, dx, qx, cx = a[x][start:stop], d[x][start:stop], q[start:stop], c[start:stop]
         r = t = 0.0
-        for y in range(m):
-            e = q[y] * ax[y]
+        for y in range(stop - start):
+            e = qx[y] * ax[y]
             r += e
             t += e * dx[y]
         if not r > 0.0:
             return np.inf, np.inf, 0.0
         weight = p[x] / r
-        for y in range(m):
-            c[y] += weight * ax[y]
+        for y in range(stop - start):
+            cx[y] += weight * ax[y]
         distortion += weight * t
         information -= p[x] * math.log(r)
         entropy -= p[x] * math.log(p[x])

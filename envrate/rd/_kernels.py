@@ -12,6 +12,13 @@ from envrate.rd._linalg import FAST
 #: exp(-300) is far below any rounding that matters and far above the denormals, which are four times slower.
 UNDERFLOW = -300.0
 
+#: Entries up to this of a Toeplitz kernel are left out at its far corners (its rows have maximum 1). Both bounds stay
+#: valid to n times that: the channel is one all the same, and c changes by no more. Less where letters are so rare
+#: that only such entries reach them: at the optimum A q >= p.
+NEGLIGIBLE = 1e-18
+#: The band of a kernel that has none: offsets y - x between which entries may differ from 0.
+EVERYWHERE = (-(1 << 40), 1 << 40)
+
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -77,14 +84,26 @@ def is_toeplitz(d: Any) -> bool:
     return True
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def inside(band: tuple[int, int], x: int, until: int, m: int) -> tuple[int, int]:
+    """Columns start, stop that the band leaves to the rows x to `until`."""
+    start = min(max(x + band[0], 0), m)
+    return start, max(min(until + band[1] + 1, m), start)
+
+
 @njit(cache=True, error_model="numpy")
-def kernel(d: Any, s: float, toeplitz: bool, a: Any, work: Any) -> None:
-    """Fills a = exp(-s d); d >= 0, inf where forbidden. `work` is int64 of length n + m."""
+def kernel(d: Any, s: float, toeplitz: bool, a: Any, work: Any, rarest: float = 0.0) -> tuple[int, int]:
+    """Fills a = exp(-s d); d >= 0, inf where forbidden. `work` is int64 of length n + m.
+
+    `rarest` is the least probability of a letter, which bounds what a Toeplitz kernel may leave out; 0: nothing.
+
+    Returns the band: the first and last y - x at which entries are not 0.
+    """
     n, m = d.shape
     if not toeplitz:
         for x in range(n):
             exp_into(d[x], -s, a[x], work[:m])
-        return
+        return EVERYWHERE
     line = np.empty(n + m - 1)
     for k in range(n):
         line[n - 1 - k] = d[k, 0]
@@ -92,43 +111,62 @@ def kernel(d: Any, s: float, toeplitz: bool, a: Any, work: Any) -> None:
         line[n - 1 + k] = d[0, k]
     exps = np.empty(n + m - 1)
     exp_into(line, -s, exps, work[: n + m - 1])
+    cut = min(NEGLIGIBLE, 1e-3 * rarest)
+    first, last = 0, n + m - 2
+    while first < last and not exps[first] > cut:
+        first += 1
+    while last > first and not exps[last] > cut:
+        last -= 1
+    band = first - (n - 1), last - (n - 1)
     for x in range(n):
-        for y in range(m):
-            a[x, y] = exps[n - 1 - x + y]
+        start, stop = inside(band, x, x, m)
+        ax = a[x]
+        for y in range(start):
+            ax[y] = 0.0
+        part, source = ax[start:stop], exps[n - 1 - x + start : n - 1 - x + stop]
+        for y in range(stop - start):
+            part[y] = source[y]
+        part = ax[stop:]
+        for y in range(m - stop):
+            part[y] = 0.0
+    return band
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def output_of(a: Any, q: Any, r: Any) -> None:
+def output_of(a: Any, band: tuple[int, int], q: Any, r: Any) -> None:
     """Fills r = A q."""
     n, m = a.shape
     for x in range(n):
-        ax = a[x]
+        start, stop = inside(band, x, x, m)
+        ax, qx = a[x][start:stop], q[start:stop]
         t = 0.0
-        for y in range(m):
-            t += ax[y] * q[y]
+        for y in range(stop - start):
+            t += ax[y] * qx[y]
         r[x] = t
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def gradient(p: Any, a: Any, q: Any, r: Any, c: Any) -> None:
+def gradient(p: Any, a: Any, band: tuple[int, int], q: Any, r: Any, c: Any) -> None:
     """Fills r = A q and c = A^T (p / r), reading A once; four rows at a time."""
     n, m = a.shape
     for y in range(m):
         c[y] = 0.0
     x = 0
     while x + 4 <= n:
-        a0, a1, a2, a3 = a[x], a[x + 1], a[x + 2], a[x + 3]
+        start, stop = inside(band, x, x + 3, m)
+        a0, a1, a2, a3 = a[x][start:stop], a[x + 1][start:stop], a[x + 2][start:stop], a[x + 3][start:stop]
+        qx, cx = q[start:stop], c[start:stop]
         r0 = r1 = r2 = r3 = 0.0
-        for y in range(m):
-            t = q[y]
+        for y in range(stop - start):
+            t = qx[y]
             r0 += a0[y] * t
             r1 += a1[y] * t
             r2 += a2[y] * t
             r3 += a3[y] * t
         r[x], r[x + 1], r[x + 2], r[x + 3] = r0, r1, r2, r3
         w0, w1, w2, w3 = p[x] / r0, p[x + 1] / r1, p[x + 2] / r2, p[x + 3] / r3
-        for y in range(m):
-            c[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
+        for y in range(stop - start):
+            cx[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
         x += 4
     while x < n:
         ax = a[x]
@@ -143,14 +181,15 @@ def gradient(p: Any, a: Any, q: Any, r: Any, c: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def mean_distortion(p: Any, a: Any, d: Any, q: Any, r: Any) -> float:
-    """E d of the channel q A / r; d must be finite where A > 0 (inf entries are replaced by 0 beforehand)."""
+def mean_distortion(p: Any, a: Any, band: tuple[int, int], d: Any, q: Any, r: Any) -> float:
+    """E d of the channel q A / r; d holds 0 where a reproduction is forbidden."""
     n, m = a.shape
     total = 0.0
     for x in range(n):
-        ax, dx = a[x], d[x]
+        start, stop = inside(band, x, x, m)
+        ax, dx, qx = a[x][start:stop], d[x][start:stop], q[start:stop]
         t = 0.0
-        for y in range(m):
-            t += ax[y] * q[y] * dx[y]
+        for y in range(stop - start):
+            t += ax[y] * qx[y] * dx[y]
         total += p[x] / r[x] * t
     return total

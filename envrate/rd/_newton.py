@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from envrate.rd._certificate import lower_line
-from envrate.rd._kernels import gradient, kernel, output_of
-from envrate.rd._linalg import FAST, cholesky, gram, solve_factored
+from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion, output_of
+from envrate.rd._linalg import FAST, skyline_cholesky, skyline_gram, skyline_solve
 
 PASSES = 6  # of Blahut-Arimoto at each slope of the warm-up
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 20
@@ -27,16 +27,23 @@ LOOSE = (20.0, 3.0, 3.0, 3.0, 1.0 + 1e-12)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def _mean_at(p: Any, a: Any, d: Any, q: Any, r: Any) -> float:
-    """Mean distortion of the channel q A / r."""
-    total = 0.0
-    for x in range(a.shape[0]):
-        ax, dx = a[x], d[x]
-        t = 0.0
-        for y in range(a.shape[1]):
-            t += ax[y] * q[y] * dx[y]
-        total += p[x] / r[x] * t
-    return total
+def _combine(b: Any, z: Any, start: Any, stop: Any, out: Any) -> None:
+    """Fills out = b^T z, where row i of b is 0 outside [start, stop)."""
+    out[:] = 0.0
+    for i in range(z.shape[0]):
+        t = z[i]
+        bi, part = b[i][start[i] : stop[i]], out[start[i] : stop[i]]
+        for x in range(part.shape[0]):
+            part[x] += t * bi[x]
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def _bend(root: Any, row: Any, bi: Any, bdi: Any, start: int, stop: int) -> float:
+    """Derivative of c with the slope at one letter: sum_x (p / r) A (mean distortion of row x - d)."""
+    t = 0.0
+    for x in range(start, stop):
+        t += bi[x] * row[x] - root[x] * bdi[x]
+    return t
 
 
 @njit(cache=True, error_model="numpy")
@@ -58,33 +65,35 @@ def _off_target(mean: float, goal: float, s: float, entropy: float) -> float:
 @njit(cache=True, error_model="numpy")
 def warm_up(
     p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any
-) -> tuple[float, bool]:
+) -> tuple[float, bool, tuple[int, int]]:
     """Blahut-Arimoto passes from q; between them the slope moves towards the goal.
 
-    Returns the slope and whether that was enough; goes on as long as the gap falls fast.
+    Returns the slope, whether that was enough, and the band of the kernel `a`; goes on as long as the gap falls fast.
     """
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c = np.empty(n), np.empty(m)
     entropy = _entropy(p)
+    rarest = p.min()
     last_s = last_mean = 0.0
     last_gap = np.inf
+    band = EVERYWHERE
     for round_number in range(MOST_ROUNDS):
-        kernel(d, s, toeplitz, a, work)
+        band = kernel(d, s, toeplitz, a, work, rarest)
         for _ in range(PASSES):
-            gradient(p, a, q, r, c)
+            gradient(p, a, band, q, r, c)
             for y in range(m):
                 q[y] *= c[y]
-        output_of(a, q, r)
-        mean = 0.0 if fixed else _mean_at(p, a, finite, q, r)
+        output_of(a, band, q, r)
+        mean = 0.0 if fixed else mean_distortion(p, a, band, finite, q, r)
         value = 0.0
         for x in range(n):
             value -= p[x] * math.log(r[x])
-        gap = value - lower_line(p, a, q, 0.3 * tol, c)
+        gap = value - lower_line(p, a, band, q, np.inf, c)
         if not fixed:
             gap += _off_target(mean, goal, s, entropy)
         if gap < 0.6 * tol:
-            return s, True
+            return s, True, band
         if round_number >= FEWEST_ROUNDS and not gap < 0.6 * last_gap:
             break
         last_gap = gap
@@ -99,7 +108,7 @@ def warm_up(
             power = min(1.5, max(power, 0.05))
         last_s, last_mean = s, mean
         s *= min(4.0, max(0.25, (mean / goal) ** power))
-    return s, False
+    return s, False, band
 
 
 @njit(cache=True, error_model="numpy")
@@ -136,12 +145,14 @@ def thin(q: Any, most: int) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def _nonnegative(h: Any, rhs: Any, x: Any, k: int, loose: float, passive: Any, factor: Any) -> int:
+def _nonnegative(
+    h: Any, rhs: Any, x: Any, k: int, lead: Any, loose: float, passive: Any, factor: Any, leads: Any
+) -> int:
     """Minimises x'Hx/2 - rhs'x over x >= 0 by dropping letters from the passive set; x is start and result.
 
     Each step goes as far towards the unconstrained minimum as one letter allows, and drops the letters that reach 0
-    within `loose` >= 1 times that. Returns the size of the passive set; its letters are listed in `passive`, its
-    Cholesky factor is in `factor`.
+    within `loose` >= 1 times that. Row i of H is 0 left of lead(i). Returns the size of the passive set; its letters
+    are listed in `passive`, its Cholesky factor is in `factor` and `leads`.
     """
     size = 0
     for i in range(k):
@@ -149,12 +160,17 @@ def _nonnegative(h: Any, rhs: Any, x: Any, k: int, loose: float, passive: Any, f
         size += 1
     z = np.empty(k)
     while size > 0:
+        first = 0
         for i in range(size):
-            for j in range(i + 1):
-                factor[i, j] = h[passive[i], passive[j]]
+            hi = h[passive[i]]
+            while passive[first] < lead[passive[i]]:
+                first += 1
+            leads[i] = first
+            for j in range(first, i + 1):
+                factor[i, j] = hi[passive[j]]
             z[i] = rhs[passive[i]]
-        cholesky(factor, size, 1e-12)
-        solve_factored(factor, z, size)
+        skyline_cholesky(factor, leads, size, 1e-12)
+        skyline_solve(factor, leads, z, size)
         reach = 1.0
         for i in range(size):
             if not z[i] > 0.0:
@@ -181,31 +197,38 @@ def _nonnegative(h: Any, rhs: Any, x: Any, k: int, loose: float, passive: Any, f
 @njit(cache=True, error_model="numpy")
 def newton(
     p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, s: float, fixed: bool, tol: float, q: Any, a: Any
-) -> tuple[float, int]:
+) -> tuple[float, int, tuple[int, int]]:
     """Newton steps from the slope s and the law q (M,), which is overwritten; `a` is room for the kernel.
 
-    Returns the slope and the number of steps, negative where they were not enough; `a` is the kernel at that slope.
+    Returns the slope, the number of steps, negative where they were not enough, and the kernel's band; `a` is the
+    kernel at that slope.
     """
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c, c_polished = np.empty(n), np.empty(m), np.empty(m)
     rz, row = np.empty(n), np.empty(n)
+    root = np.sqrt(p)
+    rarest = p.min()
+    band = EVERYWHERE
+    last_s = -1.0
     settled = False
     entropy = _entropy(p)
     low, high = 0.0, np.inf  # slopes on either side of the goal
     halvings = 0
     for step in range(MAX_STEPS):
-        kernel(d, s, toeplitz, a, work)
-        gradient(p, a, q, r, c)
+        if s != last_s:
+            band = kernel(d, s, toeplitz, a, work, rarest)
+            last_s = s
+        gradient(p, a, band, q, r, c)
         if settled:
             base = 0.0
             for x in range(n):
                 base -= p[x] * math.log(r[x])
-            gap = base - lower_line(p, a, q, 0.3 * tol, c_polished)
+            gap = base - lower_line(p, a, band, q, 0.3 * tol, c_polished)
             if not fixed:
-                gap += _off_target(_mean_at(p, a, finite, q, r), goal, s, entropy)
+                gap += _off_target(mean_distortion(p, a, band, finite, q, r), goal, s, entropy)
             if gap < 0.5 * tol:
-                return s, step
+                return s, step, band
         # support: letters in use, and local maxima of c above 1
         count = 0
         largest_q = q.max()
@@ -221,14 +244,31 @@ def newton(
                 support[count] = y
                 count += 1
         if count == 0:
-            return s, -step - 1
-        b = np.empty((count, n))
+            return s, -step - 1, band
+        # columns of the kernel on the support, weighted by sqrt(p) / r, and those of the kernel times d
+        b, bd = np.zeros((count, n)), np.zeros((count, n))
+        start, stop, lead = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+        for i in range(count):
+            start[i] = max(support[i] - band[1], 0)
+            stop[i] = min(support[i] - band[0] + 1, n)
+        low_i = high_i = 0
+        second = 0.0
         for x in range(n):
-            scale = math.sqrt(p[x]) / r[x]
-            for i in range(count):
-                b[i, x] = a[x, support[i]] * scale
+            while low_i < count and stop[low_i] <= x:
+                low_i += 1
+            while high_i < count and start[high_i] <= x:
+                high_i += 1
+            scale = root[x] / r[x]
+            ax, dx = a[x], finite[x]
+            for i in range(low_i, high_i):
+                y = support[i]
+                t = ax[y] * scale
+                b[i, x] = t
+                t *= dx[y]
+                bd[i, x] = t
+                second += root[x] * q[y] * t * dx[y]
         h = np.zeros((count, count))
-        gram(b, h, count, n)
+        skyline_gram(b, start, stop, lead, h, count)
         rhs, z = np.empty(count), np.empty(count)
         for i in range(count):
             rhs[i] = 2.0 * c[support[i]] - 1.0
@@ -238,19 +278,18 @@ def newton(
             rhs[i] += ridge * z[i]
         old = z.copy()
         passive, factor = np.empty(count, np.int64), np.empty((count, count))
-        size = _nonnegative(h, rhs, z, count, LOOSE[min(step, 4)], passive, factor)
+        leads = np.empty(count, np.int64)
+        size = _nonnegative(h, rhs, z, count, lead, LOOSE[min(step, 4)], passive, factor, leads)
         if size == 0:
-            return s, -step - 1
+            return s, -step - 1, band
         # line search on F + sum q along q -> z
         mass = 0.0
         for i in range(count):
             mass += z[i] - old[i]
         base = 0.0
+        _combine(b, z, start, stop, rz)
         for x in range(n):
-            t = 0.0
-            for i in range(count):
-                t += b[i, x] * z[i]
-            rz[x] = t * r[x] / math.sqrt(p[x])
+            rz[x] *= r[x] / root[x]
             base -= p[x] * math.log(r[x])
         share = 1.0
         decrement = 0.0  # how far F is from its minimum at this slope
@@ -273,36 +312,27 @@ def newton(
             miss = 0.0
         else:
             # derivative of c with the slope on the support, row means, and the mean distortion at the old q
-            mean = variance = 0.0
-            g = np.zeros(count)
+            _combine(bd, old, start, stop, row)
+            mean = 0.0
+            variance = second
             for x in range(n):
-                t = second = 0.0
-                for i in range(count):
-                    y = support[i]
-                    e = a[x, y] * old[i] * finite[x, y]
-                    t += e
-                    second += e * finite[x, y]
-                t /= r[x]
-                second /= r[x]
-                row[x] = t
-                mean += p[x] * t
-                variance += p[x] * (second - t * t)
-                scale = p[x] / r[x]
-                for i in range(count):
-                    y = support[i]
-                    g[i] += scale * a[x, y] * (t - finite[x, y])
+                mean += root[x] * row[x]
+                variance -= row[x] * row[x]
+            g = np.empty(count)
+            for i in range(count):
+                g[i] = _bend(root, row, b[i], bd[i], start[i], stop[i])
             moved = goal - mean
             x2 = np.empty(size)
             for i in range(count):
                 moved += g[i] * share * (z[i] - old[i])
             for i in range(size):
                 x2[i] = g[passive[i]]
-            solve_factored(factor, x2, size)
+            skyline_solve(factor, leads, x2, size)
             bend = variance
             for i in range(size):
                 bend += g[passive[i]] * x2[i]
             if not bend > 0.0:
-                return s, -step - 1
+                return s, -step - 1, band
             miss = s * abs(moved)  # after this step of q, to first order
             ds = 0.0
             if share == 1.0 and decrement < max(0.03 * miss * miss, 1e-13):  # else the slope waits for q
@@ -329,5 +359,5 @@ def newton(
                 q[support[passive[i]]] += shrink * ds * x2[i]
             s += ds
         settled = decrement < 1e-6 and miss < 1e-3
-    kernel(d, s, toeplitz, a, work)
-    return s, -MAX_STEPS
+    band = kernel(d, s, toeplitz, a, work, rarest)
+    return s, -MAX_STEPS, band

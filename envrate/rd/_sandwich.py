@@ -32,9 +32,9 @@ def tangent(
         interior_point(p, d, 1.0, s, tol * sharpness, q)
         if not q.max() > 0.0:
             continue
-        kernel(d, s, False, a, work)
-        below = lower_line(p, a, q, 0.1 * tol, c)
-        above, mean, _ = upper_point(p, finite, a, q, s, np.inf)
+        band = kernel(d, s, False, a, work)
+        below = lower_line(p, a, band, q, 0.1 * tol, c)
+        above, mean, _ = upper_point(p, finite, a, band, q, s, np.inf)
         if not above < np.inf:
             continue
         if above + s * mean - below < rate + s * distortion - best or rate == np.inf:

@@ -176,15 +176,15 @@ def prepare(
 
 @njit(cache=True, error_model="numpy")
 def certify(
-    p: Any, finite: Any, a: Any, q: Any, s: float, goal: float, fixed: bool, tol: float
+    p: Any, finite: Any, a: Any, band: tuple[int, int], q: Any, s: float, goal: float, fixed: bool, tol: float
 ) -> tuple[float, float, float, float]:
     """Lower and upper bound in nats, the distortion they are at, and the share by which the channel is bent.
 
     The distortion is `goal`, or the channel's own at a fixed slope.
     """
-    upper, distortion, share = upper_point(p, finite, a, q, s, np.inf if fixed else goal)
+    upper, distortion, share = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
     at = distortion if fixed else goal
-    return lower_line(p, a, q, 0.3 * tol, np.empty(q.shape[0])) - s * at, upper, at, share
+    return lower_line(p, a, band, q, 0.3 * tol, np.empty(q.shape[0])) - s * at, upper, at, share
 
 
 def _by_newton(
@@ -199,22 +199,22 @@ def _by_newton(
     q: Any,
     a: Any,
     start: Any,
-) -> float:
+) -> tuple[float, tuple[int, int]]:
     """Newton's method from a Blahut-Arimoto warm-up, or from the law and slope `start` of a neighbour."""
     from envrate.rd._newton import newton, thin, warm_up
 
     if start is not None and 0.0 < start[1] < math.inf:
         q[:] = start[0]
-        s, steps = newton(p, d, finite, toeplitz, goal, start[1], fixed, tol, q, a)
+        s, steps, band = newton(p, d, finite, toeplitz, goal, start[1], fixed, tol, q, a)
         if steps > 0:
-            return float(s)
+            return float(s), band
         q[:] = 1.0 / len(q)
         s = 0.5 / goal
-    s, done = warm_up(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
+    s, done, band = warm_up(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
     if not done:
         thin(q, ATOMS)
-        s, _ = newton(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
-    return float(s)
+        s, _, band = newton(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
+    return float(s), band
 
 
 def solve(
@@ -260,18 +260,18 @@ def solve(
         else:
             if method == KNOWN:
                 found = known
-                kernel(d, found, toeplitz, a, np.empty(n + m, np.int64))
+                band = kernel(d, found, toeplitz, a, np.empty(n + m, np.int64), p.min())
             elif method == NEWTON:
                 q = np.full(m, 1.0 / m)
-                found = _by_newton(p, d, finite, toeplitz, goal, s, fixed, tol_nats, q, a, start)
+                found, band = _by_newton(p, d, finite, toeplitz, goal, s, fixed, tol_nats, q, a, start)
             else:
                 q = np.full(m, 1.0 / m)
                 sharpness = 0.3 if method == INTERIOR else 0.02
                 found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * sharpness, q)
-                kernel(d, found, False, a, np.empty(n + m, np.int64))
+                band = kernel(d, found, False, a, np.empty(n + m, np.int64))
             if not found >= 0.0:
                 continue
-            lower, upper, at, share = certify(p, finite, a, q, found, goal, fixed, tol_nats)
+            lower, upper, at, share = certify(p, finite, a, band, q, found, goal, fixed, tol_nats)
         if upper - lower < best_upper - best_lower:
             best_lower, best_upper, best_at, best_s = lower, upper, at, found
             best_parts = (a, None if method == SANDWICH else q, share)
