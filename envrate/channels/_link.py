@@ -156,4 +156,4 @@ def as_link(value: Link | dict[str, object] | str | None) -> Link:
     """A link from a `Link`, its dict, a standard name, or None (ideal)."""
     if value is None:
         return STANDARD["ideal"]
-    return get(value) if isinstance(value, str) else from_dict("link", value)  # type: ignore[no-any-return]
+    return get(value) if isinstance(value, str) else from_dict("link", value)
