@@ -19,7 +19,11 @@ from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion, o
 from envrate.rd._linalg import FAST, skyline_cholesky, skyline_gram, skyline_solve
 
 PASSES = 6  # of Blahut-Arimoto at each slope of the warm-up
-FEWEST_ROUNDS, MOST_ROUNDS = 5, 20
+MOST_ROUNDS = 20
+#: Rounds before the gap must fall fast: a smooth law on a grid needs a better start, for its atoms are many.
+ROUNDS_ON_GRID, ROUNDS_ELSEWHERE = 5, 3
+#: Letters rarer than this times the commonest, and still shrinking so fast, are left to Newton's method to add again.
+RARE, SHRINKING = 0.03, 0.99
 MAX_STEPS = 60
 PROXIMAL = 1e-7
 #: How far beyond the first letter that reaches 0 others are dropped with it, step by step: coarse at first.
@@ -69,12 +73,14 @@ def warm_up(
     """Blahut-Arimoto passes from q; between them the slope moves towards the goal.
 
     Returns the slope, whether that was enough, and the band of the kernel `a`; goes on as long as the gap falls fast.
+    Without a grid, letters on their way out are dropped.
     """
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c = np.empty(n), np.empty(m)
     entropy = _entropy(p)
     rarest = p.min()
+    fewest = ROUNDS_ON_GRID if toeplitz else ROUNDS_ELSEWHERE
     last_s = last_mean = 0.0
     last_gap = np.inf
     band = EVERYWHERE
@@ -94,7 +100,7 @@ def warm_up(
             gap += _off_target(mean, goal, s, entropy)
         if gap < 0.6 * tol:
             return s, True, band
-        if round_number >= FEWEST_ROUNDS and not gap < 0.6 * last_gap:
+        if round_number >= fewest and not gap < 0.6 * last_gap:
             break
         last_gap = gap
         if fixed:
@@ -108,6 +114,11 @@ def warm_up(
             power = min(1.5, max(power, 0.05))
         last_s, last_mean = s, mean
         s *= min(4.0, max(0.25, (mean / goal) ** power))
+    if not toeplitz:
+        rare = RARE * q.max()
+        for y in range(m):
+            if q[y] < rare and c[y] < SHRINKING:
+                q[y] = 0.0
     return s, False, band
 
 
@@ -118,7 +129,7 @@ def thin(q: Any, most: int) -> None:
     A smooth law on a fine grid is as good on a coarser one; the Newton steps add the letters that are missed.
     """
     m = q.shape[0]
-    if m <= most:
+    if np.count_nonzero(q) <= most:
         return
     keep = np.zeros(m, np.bool_)
     for y in range(m):

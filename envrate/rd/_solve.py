@@ -24,7 +24,7 @@ SMALL = 300
 #: Ways to solve, in the order in which they are tried.
 METHODS = KNOWN, NEWTON, INTERIOR, SHARPER, SANDWICH = range(5)
 #: Atoms from which Newton's method starts on a long alphabet.
-ATOMS = 100
+ATOMS = 70
 
 
 class Solution(NamedTuple):

@@ -162,6 +162,32 @@ def test_difference_distortion_on_a_grid_is_seen_as_such():
     assert not is_toeplitz(d)
 
 
+@pytest.mark.parametrize("columns", [slice(None), slice(20, 380)])
+def test_a_long_toeplitz_kernel_is_cut_to_a_band_that_passes_do_not_leave(columns):
+    from envrate.rd._kernels import NEGLIGIBLE, gradient, kernel
+
+    x = np.linspace(-14, 14, 400)
+    d = (x[:, None] - x[None, columns]) ** 2
+    m = d.shape[1]
+    whole, cut = np.empty_like(d), np.empty_like(d)
+    work = np.empty(400 + m, np.int64)
+    everywhere = kernel(d, 5.0, False, whole, work)
+    band = kernel(d, 5.0, True, cut, work, 1e-9)
+    offsets = np.arange(m) - np.arange(400)[:, None]
+    within = (offsets >= band[0]) & (offsets <= band[1])
+    assert 0 < within.mean() < 0.4 and not cut[~within].any() and whole[~within].max() <= NEGLIGIBLE
+    np.testing.assert_allclose(cut[within], whole[within], rtol=1e-11)
+    p, q = np.full(400, 1 / 400), np.full(m, 1 / m)
+    found = []
+    for a, offsets_of in ((whole, everywhere), (cut, band)):
+        r, c = np.empty(400), np.empty(m)
+        gradient(p, a, offsets_of, q, r, c)
+        found.append((r, c))
+    np.testing.assert_allclose(found[0][1], (p / (whole @ q)) @ whole, rtol=1e-12)
+    np.testing.assert_allclose(found[1][0], cut @ q, rtol=1e-12)
+    np.testing.assert_allclose(found[1][1], (p / (cut @ q)) @ cut, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
