@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = _lazy.attach(
     __name__,
     submod_attrs={
         "_client": ["Client"],
-        "_episode": ["Episode", "World"],
+        "_episode": ["Action", "Episode", "World"],
         "_runner": ["run"],
         "_server": ["Server", "serve"],
     },
