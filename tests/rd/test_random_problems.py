@@ -11,9 +11,29 @@ from rd_certificates import bounds, random_problem
 from envrate import rd
 
 
-def check(seed: int) -> bool:
+def random_grid_problem(seed):
+    """A difference distortion on a grid, square or not; sources with light, heavy or empty tails."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(30, 200))
+    x = np.linspace(-1, 1, n) * rng.uniform(1, 14)
+    densities = (
+        np.exp(-x * x / 2),
+        np.exp(-abs(x)),
+        rng.random(n),
+        np.exp(-((x + 1.2) ** 2) / 0.6) + 0.5 * np.exp(-((x - 1.5) ** 2) / 0.2),
+        np.ones(n),
+    )
+    pmf = densities[rng.integers(5)]
+    pmf = pmf / pmf.sum()
+    y = x if rng.random() < 0.6 else x[int(rng.integers(0, n // 4)) : n - int(rng.integers(1, n // 4))]
+    distortion = abs(x[:, None] - y) ** rng.choice([2.0, 1.0, 3.0, 0.5])
+    d_min, d_max = float(pmf @ distortion.min(axis=1)), float((pmf @ distortion).min())
+    return pmf / pmf.sum(), distortion, d_min + (d_max - d_min) * rng.choice([0.01, 0.03, 0.1, 0.3, 0.6, 0.9])
+
+
+def check(seed: int, draw=random_problem) -> bool:
     """Whether the problem of this seed was certified; False if it was refused with a bracket that is in order."""
-    pmf, distortion, D = random_problem(seed)
+    pmf, distortion, D = draw(seed)
     try:
         point = rd.blahut_arimoto(pmf, distortion, D=D)
     except ValueError as error:
@@ -37,6 +57,11 @@ def test_random_problem(seed):
 
 def test_two_thousand_problems_are_all_certified():
     refused = [seed for seed in range(2000) if not check(seed)]
+    assert not refused
+
+
+def test_difference_distortions_on_grids_are_all_certified():
+    refused = [seed for seed in range(400) if not check(seed, random_grid_problem)]
     assert not refused
 
 
