@@ -233,7 +233,8 @@ class Task:
     @cached_property
     def pmf(self) -> FloatArray:
         """(A,) stationary law of the required response."""
-        return np.bincount(self.table, weights=self._letter_pmf, minlength=self.num_symbols)
+        law = np.bincount(self.table, weights=self._letter_pmf, minlength=self.num_symbols)
+        return np.asarray(law, dtype=np.float64)
 
     @property
     def _letter_pmf(self) -> FloatArray:

@@ -139,7 +139,7 @@ def lumped(source: HiddenMarkov) -> HiddenMarkov:
     return HiddenMarkov(
         transition / transition.sum(1, keepdims=True),
         source.emission[first],
-        np.bincount(labels, weights=source.stationary),
+        np.asarray(np.bincount(labels, weights=source.stationary), dtype=np.float64),
     )
 
 

@@ -87,5 +87,5 @@ def given_letters(
     starts = beliefs / weights[:, None]
     # Contexts that leave the same belief about the state are one case.
     _, first, label = np.unique(np.round(starts, 13), axis=0, return_index=True, return_inverse=True)
-    merged = np.bincount(label.ravel(), weights=weights)
+    merged = np.asarray(np.bincount(label.ravel(), weights=weights), dtype=np.float64)
     return _condition("context", source, letters, n, merged, starts[first], rate)

@@ -92,7 +92,7 @@ def sparse_bounds(
     groups = (sparse & ~classes.common).sum(axis=1) + (sparse & classes.common).any(axis=1)
     tail = np.where(groups > 0, (1.0 - LEVEL) / 2 / np.maximum(groups, 1), 1.0)
     # Effective trials: of the symbol that limits the class most, scaled to the class's whole mass.
-    touched = classes.cells.any(axis=1)  # (A, C)
+    touched = np.asarray(classes.cells.any(axis=1))  # (A, C)
     if classes.resolved:
         touched[:, classes.common] = True
     with np.errstate(divide="ignore", invalid="ignore"):

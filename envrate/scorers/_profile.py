@@ -56,7 +56,7 @@ class Profile:
     @cached_property
     def mass(self) -> FloatArray:
         """(C,) probability of the required symbols that a class has cells of."""
-        touched = self.cells.any(axis=1)  # (A, C)
+        touched = np.asarray(self.cells.any(axis=1))  # (A, C)
         if self.resolved:
             touched[np.arange(len(self.pmf)), self.matrix[:, -1]] = True
         return np.asarray(self.pmf @ touched)
