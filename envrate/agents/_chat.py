@@ -65,6 +65,19 @@ class Poller:
                 except (ValueError, KeyError, TypeError):
                     continue  # a line torn by an interruption: its request is asked again
 
+    def start(self, num_envs: int) -> ChatState:
+        """A fresh memory; raises ValueError for more than one environment."""
+        if num_envs != 1:
+            raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
+        return ChatState()
+
+    def act(self, state: ChatState, reply: str, latency_ms: float) -> tuple[Action, ChatState, int]:
+        """What a reply asks for, the memory with it, and the time that it took in whole ms."""
+        if self.protocol == "interleaved":
+            state.dialogue.append({"role": "assistant", "content": reply or "-"})
+        value, answer = parse_reply(self.task, reply)
+        return Action(value, None, answer), state, math.ceil(latency_ms)
+
     def poll(self, state: ChatState, observation: dict[str, Any]) -> list[dict[str, Any]] | None:
         """Takes an observation in; returns the messages of a poll where one is due and there is news."""
         signals, ages = new_packets({name: value[0] for name, value in observation.items()})
@@ -149,9 +162,7 @@ class ChatAgent:
 
     def init(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; one environment only."""
-        if num_envs != 1:
-            raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
-        return ChatState()
+        return self.poller.start(num_envs)
 
     def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
         """Polls the model where a poll is due; returns its action and the time that it took in ms."""
@@ -162,11 +173,7 @@ class ChatAgent:
         if entry is None:
             entry = {"request": key, "model": self.model, **self._ask(messages)}
             self.poller.keep(entry)
-        reply = entry["reply"] or ""
-        if self.poller.protocol == "interleaved":
-            state.dialogue.append({"role": "assistant", "content": reply or "-"})
-        value, answer = parse_reply(self.poller.task, reply)
-        return Action(value, None, answer), state, math.ceil(entry["latency_ms"])
+        return self.poller.act(state, entry["reply"] or "", entry["latency_ms"])
 
     def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
         from openai import OpenAIError
@@ -234,9 +241,7 @@ class HFAgent:
 
     def init(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; one environment only."""
-        if num_envs != 1:
-            raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
-        return ChatState()
+        return self.poller.start(num_envs)
 
     def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
         """Polls the model where a poll is due; returns its action and the time that it took in ms."""
@@ -251,10 +256,7 @@ class HFAgent:
         reply = _generated(output)
         key, _ = self.poller.recall(messages)
         self.poller.keep({"request": key, "model": self.name, "reply": reply, "latency_ms": round(elapsed_ms, 3)})
-        if self.poller.protocol == "interleaved":
-            state.dialogue.append({"role": "assistant", "content": reply or "-"})
-        value, answer = parse_reply(self.poller.task, reply)
-        return Action(value, None, answer), state, math.ceil(elapsed_ms)
+        return self.poller.act(state, reply, elapsed_ms)
 
 
 def _flat(message: dict[str, Any]) -> dict[str, Any]:
