@@ -14,7 +14,7 @@ from envrate import _checks
 from envrate._spec import from_dict, tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _timing, _voice, _wavetables
-from envrate.renderers._base import SignalSpec
+from envrate.renderers._base import Legend, SignalSpec
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -33,6 +33,8 @@ SLOT_MS = 800
 REFLECTION_MS = ((7, 23), (23, 61))
 #: Octaves per standard deviation of a value told by pitch, and the neighbouring voices' ratio.
 OCTAVES, VOICE_RATIO, VOICE_CENTRE = 0.3, 3.2, 500.0
+#: A question's chirp, Hz.
+CHIRP_HZ = (300.0, 3000.0)
 #: Loudness, nepers per standard deviation.
 NEPERS = 0.5
 
@@ -117,6 +119,27 @@ class Audio:
         """(samples,) float32 in [-1, 1]."""
         return SignalSpec((self._samples(task),), "float32", -1.0, 1.0, 0.0)
 
+    def legend(self, task: Task) -> Legend:
+        """The sound of each state, or the voice of each output."""
+        packet = f"{self.frame_ms(task)} ms of sound; every state is struck at its onset and decays"
+        question = f"a chirp that rises from {CHIRP_HZ[0]:.0f} to {CHIRP_HZ[1]:.0f} Hz"
+        if _timing.is_gaussian(task):
+            _, centre, sd = voices(self, task)
+            said = {
+                "pitch": f"times {2**OCTAVES:.3f} per standard deviation",
+                "loudness": f"its amplitude times {np.exp(NEPERS):.3f} per standard deviation",
+            }[self.carrier]
+            meanings = tuple(
+                f"a voice at {f:.0f} Hz where the value is 0, {said} of {s:.3g}"
+                for f, s in zip(centre, sd, strict=True)
+            )
+            return Legend(packet, meanings, question)
+        if self.sound == "voice":
+            speakers = (_voice.PITCH * _voice.SPEAKERS ** (a - 1) if a else None for a in task.table)
+            meanings = tuple(f"a voice near {f:.0f} Hz speaks" if f else "nobody speaks" for f in speakers)
+            return Legend(packet, meanings, question)
+        return Legend(packet, _wavetables.names(self.sound, task.latent.num_states), question)
+
     def init(self, task: Task, key: Array) -> Array:
         """The latent before the first frame; nothing sounded then."""
         outputs = _timing.num_outputs(task)
@@ -165,7 +188,8 @@ def _chirp(count: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """A question: a chirp from 300 to 3000 Hz over the frame, louder than any note."""
     t = np.arange(count) / count
     span = count / _codecs.AUDIO_RATE
-    phase = 2 * np.pi * span * (300.0 * t + 1350.0 * t * t)
+    low, high = CHIRP_HZ
+    phase = 2 * np.pi * span * (low * t + (high - low) / 2 * t * t)
     return np.asarray(2.0 * np.sqrt(2.0) * np.sin(phase) * np.sin(np.pi * t) ** 0.5, dtype=np.float32)
 
 

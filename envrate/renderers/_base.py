@@ -32,6 +32,15 @@ class SignalSpec:
     holds: bool = False  # video and screen: an observation without arrivals keeps the last picture
 
 
+@dataclass(frozen=True)
+class Legend:
+    """What anyone who watches a stream is told of it: its code book, and nothing of what will be said in it."""
+
+    packet: str  # what one packet is
+    meanings: tuple[str, ...]  # how each state of a chain shows, or each output of a Gaussian process
+    question: str  # what a probe looks or sounds like
+
+
 @runtime_checkable
 class Renderer(Protocol):
     """z_t -> observation, for one modality."""
@@ -55,6 +64,10 @@ class Renderer(Protocol):
 
     def signal(self, task: Task) -> SignalSpec:
         """Form of one rendered packet."""
+        ...
+
+    def legend(self, task: Task) -> Legend:
+        """The stream in words, for people and for language models."""
         ...
 
     def init(self, task: Task, key: Array) -> PyTree:

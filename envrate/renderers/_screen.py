@@ -14,7 +14,7 @@ from envrate._spec import from_dict, tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _cells, _font, _shapes, _timing
 from envrate.renderers import _screen_text as words
-from envrate.renderers._base import SignalSpec
+from envrate.renderers._base import Legend, SignalSpec
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -98,6 +98,19 @@ class Screen:
     def signal(self, task: Task) -> SignalSpec:
         """(height, width, 3) uint8."""
         return SignalSpec((self.height, self.width, 3), "uint8", 0, 255, 0, holds=True)
+
+    def legend(self, task: Task) -> Legend:
+        """The notification of each state, or the field of each output."""
+        packet = f"a picture of {self.width} x {self.height} pixels of a desktop; what counts is the notification"
+        question = "a yellow question mark on a dark panel"
+        if _timing.is_gaussian(task):
+            meanings = tuple(
+                f"the field {name} of the notification, in standard deviations of {sd:.3g}"
+                for name, sd in zip(FIELDS, _timing.scale_of(task.latent), strict=False)
+            )
+            return Legend(packet, meanings, question)
+        meanings = tuple(f'the notification "{words.notice(k)}"' for k in range(task.latent.num_states))
+        return Legend(packet, meanings, question)
 
     def init(self, task: Task, key: Array) -> tuple[()]:
         """No state."""

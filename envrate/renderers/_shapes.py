@@ -62,6 +62,7 @@ SHAPES: tuple[Callable[[Field, Field], Field], ...] = (
     _diamond,
     _pillar,
 )
+NAMES = ("disc", "triangle", "cross", "square", "flat bar", "crescent", "diamond", "upright bar")
 #: Each shape is there filled and hollow.
 MOST = 2 * len(SHAPES)
 
@@ -82,6 +83,12 @@ def atlas(count: int) -> Image:
         distance = SHAPES[k % len(SHAPES)](x, y)
         drawn[k] = distance if k < len(SHAPES) else np.abs(distance + WALL / 2) - WALL / 2
     return drawn
+
+
+def name(index: int) -> str:
+    """A shape in words."""
+    filled = "filled" if index < len(SHAPES) else "hollow"
+    return f"{filled} {NAMES[index % len(SHAPES)]}"
 
 
 def question(height: int, width: int) -> NDArray[Any]:

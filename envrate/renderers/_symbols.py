@@ -12,7 +12,7 @@ import numpy as np
 from envrate import _checks
 from envrate._spec import tagged
 from envrate.renderers import _timing
-from envrate.renderers._base import Array, PyTree, SignalSpec
+from envrate.renderers._base import Array, Legend, PyTree, SignalSpec
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -62,6 +62,15 @@ class Symbols:
             shape = (_timing.num_outputs(task),)
             return SignalSpec(shape, dtype="float32", low=-PROBE_VALUE, high=PROBE_VALUE, empty=0)
         return SignalSpec(shape=(), dtype="int32", low=-1, high=task.latent.num_states, empty=-1)
+
+    def legend(self, task: Task) -> Legend:
+        """The words of `text`."""
+        if _timing.is_gaussian(task):
+            count = _timing.num_outputs(task)
+            meanings = tuple(f"number {i + 1} of {count}, as it is" for i in range(count))
+        else:
+            meanings = tuple(self.text(task, state) for state in range(task.latent.num_states))
+        return Legend("a line of text at the onset of each state", meanings, 'the word "question"')
 
     def init(self, task: Task, key: Array) -> PyTree:
         """No state."""

@@ -13,7 +13,7 @@ from envrate import _checks
 from envrate._spec import from_dict, tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _shapes, _timing
-from envrate.renderers._base import SignalSpec
+from envrate.renderers._base import Legend, SignalSpec
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -95,6 +95,28 @@ class Video:
     def signal(self, task: Task) -> SignalSpec:
         """(height, width, 3) uint8."""
         return SignalSpec((self.height, self.width, 3), "uint8", 0, 255, 0, holds=True)
+
+    def legend(self, task: Task) -> Legend:
+        """The shape, place or direction of each state, or what each output moves."""
+        packet = f"a picture of {self.width} x {self.height} pixels; the object that counts has a white outline"
+        question = "a yellow question mark on a dark panel"
+        if _timing.is_gaussian(task):
+            how = (
+                "place right of the middle, {reach} tanh(value / {scale:.3g}) of half the shorter side",
+                "place below the middle, {reach} tanh(value / {scale:.3g}) of half the shorter side",
+                "size, exp(0.5 tanh(value / {scale:.3g})) times the usual",
+            )
+            meanings = tuple(
+                "the object's " + text.format(reach=REACH, scale=SPREAD * sd)
+                for text, sd in zip(how, _timing.scale_of(task.latent), strict=False)
+            )
+            return Legend(packet, meanings, question)
+        states = task.latent.num_states
+        if self.carrier == "shape":
+            return Legend(packet, tuple(f"a {_shapes.name(k)}" for k in range(states)), question)
+        verb = {"position": "the object stands", "motion": "the object moves from the middle"}[self.carrier]
+        meanings = tuple(f"{verb} at {360 * k / states:.0f} degrees, clockwise from the right" for k in range(states))
+        return Legend(packet, meanings, question)
 
     def init(self, task: Task, key: Array) -> tuple[()]:
         """No state."""

@@ -27,8 +27,11 @@ FORMANTS = (
     (640, 1190, 2390),
     (490, 1350, 1690),
 )
+#: Words of American English with those vowels.
+VOWELS = ("heed", "hod", "who'd", "head", "hawed", "hid", "had", "hood", "hud", "heard")
 #: Chords in just intonation as harmonics of one fundamental: major, minor, fourths, diminished.
 CHORDS = ((4, 5, 6), (10, 12, 15), (9, 12, 16), (25, 30, 36))
+CHORD_NAMES = ("major chord", "minor chord", "chord of two fourths", "diminished chord")
 #: Roots of the chords relative to the lowest, in semitones.
 ROOTS = (0, 5, 9, 2)
 
@@ -88,3 +91,14 @@ def formants(count: int) -> tuple[Table, Table]:
 
 #: Sounds by name, each from a number of states.
 SOUNDS = {"tones": tones, "chords": chords, "formants": formants}
+
+
+def names(sound: str, count: int) -> tuple[str, ...]:
+    """(count,) each sound in words."""
+    _, frequency = SOUNDS[sound](count)
+    if sound == "formants":
+        return tuple(f'the vowel of "{word}"' for word in VOWELS[:count])
+    if sound == "chords":
+        kinds = [k % len(CHORDS) for k in range(count)]
+        return tuple(f"a {CHORD_NAMES[k]} on {CHORDS[k][0] * f:.0f} Hz" for k, f in zip(kinds, frequency, strict=True))
+    return tuple(f"a tone of {f:.0f} Hz" for f in frequency)

@@ -13,7 +13,7 @@ import envrate
 from envrate import tasks
 from envrate.channels import Link, Uniform
 from envrate.envs import EnvRateEnv
-from envrate.renderers import SignalSpec
+from envrate.renderers import Legend, SignalSpec
 from envrate.scorers import tally
 
 FRAME = 70
@@ -40,6 +40,9 @@ class Frames:
 
     def signal(self, task: Any) -> SignalSpec:
         return SignalSpec((4,), "int32", -1, 10**6, -1, holds=self.holds)
+
+    def legend(self, task: Any) -> Legend:
+        return Legend("numbers", ("the number itself",) * task.latent.num_states, "nothing")
 
     def init(self, task: Any, key: Any) -> Any:
         return jnp.int32(0)
