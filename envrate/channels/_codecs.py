@@ -6,18 +6,17 @@ signal through a codec, is in `_codec_kernels.py`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from envrate import _checks
 from envrate._spec import tagged
 
-T = TypeVar("T")
-
 #: Sampling rate of rendered sound, Hz, and bits of its raw samples.
 AUDIO_RATE, PCM_BITS = 16000, 16
+#: Bits of a raw pixel.
+PIXEL_BITS = 24
 #: Side of the blocks that a picture is transformed in.
 BLOCK = 8
 #: Share of a link's bandwidth that "auto" fills at most.
@@ -159,8 +158,3 @@ def fitting(
         if packet_bits(codec, numbers, raw_bits) * 1000.0 / frame_ms <= FILL * bandwidth_bps:
             return codec
     return ladder[-1]
-
-
-def replace_codec(renderer: T, codec: Any) -> T:
-    """A copy of a renderer with another codec."""
-    return dataclasses.replace(renderer, codec=codec)  # type: ignore[type-var]

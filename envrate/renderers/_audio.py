@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envrate import _checks
-from envrate._spec import from_dict, tagged
+from envrate._spec import tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _timing, _voice, _wavetables
 from envrate.renderers._base import Legend, SignalSpec
+from envrate.renderers._frames import Frames, two_turns
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -55,7 +56,7 @@ def _mean_envelope_power(tick_ms: int) -> float:
 
 @tagged("renderer", "audio")
 @dataclass(frozen=True)
-class Audio:
+class Audio(Frames):
     """16 kHz sound. The note of a tick is struck at its onset and decays; two reflections follow it.
 
     Nuisance: ambient noise whose colour differs between episodes, distractor tones that come and go, the room's
@@ -76,48 +77,32 @@ class Audio:
     capture_ms: int | None = None
     codec: Any = "raw"
 
+    ladder: ClassVar = _codecs.AUDIO_LADDER
+    raw_bits: ClassVar = _codecs.PCM_BITS
+
     def __post_init__(self) -> None:
         """Checks every field."""
         _checks.choice("sound", self.sound, (*_wavetables.SOUNDS, "voice"))
         _checks.choice("carrier", self.carrier, ("pitch", "loudness"))
         object.__setattr__(self, "snr_db", _checks.number("snr_db", self.snr_db, -60.0, 120.0))
-        if not isinstance(self.codec, str):
-            object.__setattr__(self, "codec", from_dict("codec", self.codec))
-        else:
-            _checks.choice("codec", self.codec, ("raw", "auto"))
+        self._check_frames()
 
     @property
     def kind(self) -> str:
         """The modality."""
         return "audio"
 
-    def for_link(self, task: Task, bandwidth_bps: float | None) -> Audio:
-        """This renderer with "auto" settled: the best codec whose rate fits the bandwidth."""
-        if self.codec != "auto":
-            return self
-        frame = self.frame_ms(task)
-        return _codecs.replace_codec(
-            self, _codecs.fitting(_codecs.AUDIO_LADDER, bandwidth_bps, frame, self._samples(task))
-        )
-
-    def frame_ms(self, task: Task) -> int:
-        """Length of a captured frame."""
-        return _timing.frame_length(task, self.capture_ms)
-
-    def _samples(self, task: Task) -> int:
+    def numbers(self, task: Task) -> int:
+        """Samples in a frame."""
         return _codecs.AUDIO_RATE * self.frame_ms(task) // 1000
-
-    def packet_bits(self, task: Task) -> int:
-        """Bits of a frame: samples times bits per sample."""
-        return _codecs.packet_bits(self.codec, self._samples(task), _codecs.PCM_BITS)
 
     def window(self, task: Task) -> int:
         """Frames of at least two micro-turns."""
-        return max(2, -(-2 * task.micro_turn_ms // self.frame_ms(task)))
+        return two_turns(task, self.frame_ms(task))
 
     def signal(self, task: Task) -> SignalSpec:
         """(samples,) float32 in [-1, 1]."""
-        return SignalSpec((self._samples(task),), "float32", -1.0, 1.0, 0.0)
+        return SignalSpec((self.numbers(task),), "float32", -1.0, 1.0, 0.0)
 
     def legend(self, task: Task) -> Legend:
         """The sound of each state, or the voice of each output."""
@@ -154,7 +139,7 @@ class Audio:
         self, task: Task, payload: tuple[Array, ...], end_ms: Array, probe: Array, episode_key: Array, key: Array
     ) -> Array:
         """The frame's samples; a probe is a rising chirp."""
-        count = self._samples(task)
+        count = self.numbers(task)
         room = _timing.uniforms(jax.random.fold_in(episode_key, 0), 8)
         speaks = self.sound == "voice" and not _timing.num_outputs(task)
         dry = (_speech if speaks else _notes)(self, task, payload, end_ms, room, count)

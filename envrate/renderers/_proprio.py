@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envrate import _checks
-from envrate._spec import from_dict, tagged
+from envrate._spec import tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _arm, _timing
 from envrate.renderers._base import Legend, SignalSpec
+from envrate.renderers._frames import Frames, two_turns
 
 if TYPE_CHECKING:
     from envrate.task import Task
@@ -30,8 +30,6 @@ OFFSET = np.array([0.008, 0.01, 0.05], np.float32)
 #: Full scale of the three; a tap is a torque that no load reaches.
 SCALE = np.array([3.2, 40.0, 100.0], np.float32)
 TAP = 60.0
-#: Bits of a raw number.
-RAW_BITS = 32
 
 
 class ArmState(NamedTuple):
@@ -45,7 +43,7 @@ class ArmState(NamedTuple):
 
 @tagged("renderer", "proprio")
 @dataclass(frozen=True)
-class Proprio:
+class Proprio(Frames):
     """Position, velocity and torque of three joints in MuJoCo (MJX inside a rollout), once per control period.
 
     Each output of a Gaussian latent is the reference of a joint's controller (at most three). A latent with states
@@ -60,29 +58,17 @@ class Proprio:
     capture_ms: int | None = None
     codec: Any = "raw"
 
+    ladder: ClassVar = _codecs.PROPRIO_LADDER
+    raw_bits: ClassVar = 32
+
     def __post_init__(self) -> None:
-        """Checks the codec."""
-        if isinstance(self.codec, str):
-            _checks.choice("codec", self.codec, ("raw", "auto"))
-        else:
-            object.__setattr__(self, "codec", from_dict("codec", self.codec))
+        """Checks the fields."""
+        self._check_frames()
 
     @property
     def kind(self) -> str:
         """The modality."""
         return "proprio"
-
-    def for_link(self, task: Task, bandwidth_bps: float | None) -> Proprio:
-        """This renderer with "auto" settled: the best codec whose rate fits the bandwidth."""
-        if self.codec != "auto":
-            return self
-        numbers, frame = self._numbers(task), self.frame_ms(task)
-        found = _codecs.fitting(_codecs.PROPRIO_LADDER, bandwidth_bps, frame, numbers, RAW_BITS)
-        return _codecs.replace_codec(self, found)
-
-    def frame_ms(self, task: Task) -> int:
-        """Length of a frame."""
-        return _timing.frame_length(task, self.capture_ms)
 
     def periods(self, task: Task) -> int:
         """Control periods in a frame."""
@@ -92,16 +78,13 @@ class Proprio:
         """The control period, microseconds."""
         return 1000 * self.frame_ms(task) // self.periods(task)
 
-    def _numbers(self, task: Task) -> int:
+    def numbers(self, task: Task) -> int:
+        """Numbers in a frame."""
         return self.periods(task) * 3 * _arm.JOINTS
-
-    def packet_bits(self, task: Task) -> int:
-        """Bits of a frame."""
-        return _codecs.packet_bits(self.codec, self._numbers(task), RAW_BITS)
 
     def window(self, task: Task) -> int:
         """Frames of at least two micro-turns."""
-        return max(2, -(-2 * task.micro_turn_ms // self.frame_ms(task)))
+        return two_turns(task, self.frame_ms(task))
 
     def signal(self, task: Task) -> SignalSpec:
         """(periods, 3, joints) float32: position in rad, velocity in rad/s, torque in Nm."""
@@ -165,8 +148,9 @@ class Proprio:
 
 def _normals(key: Array, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers, drawn in one row: drawn in this shape, XLA takes four times as long for the same."""
-    row = jax.random.normal(key, (int(np.prod(shape)),), jnp.float32)
-    return jax.lax.optimization_barrier(row).reshape(shape)
+    row: Array = jax.random.normal(key, (int(np.prod(shape)),), jnp.float32)
+    row = jax.lax.optimization_barrier(row)  # type: ignore[no-untyped-call]
+    return row.reshape(shape)
 
 
 def commands(task: Task, state: ArmState, z: Array) -> tuple[Array, Array]:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envrate import _checks
-from envrate._spec import from_dict, tagged
+from envrate._spec import tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _cells, _font, _shapes, _timing
 from envrate.renderers import _screen_text as words
 from envrate.renderers._base import Legend, SignalSpec
+from envrate.renderers._frames import Frames
 
 if TYPE_CHECKING:
     from envrate.task import Task
 
 Array = jax.Array
 
-PIXEL_BITS = 24
 #: The cursor, tip first: 1 is its body, 2 its edge.
 CURSOR = np.array(
     [
@@ -42,7 +42,7 @@ FIELDS = "XYZUVW"
 
 @tagged("renderer", "screen")
 @dataclass(frozen=True)
-class Screen:
+class Screen(Frames):
     """RGB screen shots in a 3 x 5 pixel font.
 
     A notification shows the latent: a text and an icon per state, or a signed number per output of a Gaussian latent.
@@ -61,35 +61,23 @@ class Screen:
     capture_ms: int | None = None
     codec: Any = "raw"
 
+    ladder: ClassVar = _codecs.PICTURE_LADDER
+    raw_bits: ClassVar = _codecs.PIXEL_BITS
+
     def __post_init__(self) -> None:
         """Checks every field."""
         _checks.integer("height", self.height, 54, 4096, "pixels")
         _checks.integer("width", self.width, 56, 4096, "pixels")
-        if isinstance(self.codec, str):
-            _checks.choice("codec", self.codec, ("raw", "auto"))
-        else:
-            object.__setattr__(self, "codec", from_dict("codec", self.codec))
+        self._check_frames()
 
     @property
     def kind(self) -> str:
         """The modality."""
         return "screen"
 
-    def for_link(self, task: Task, bandwidth_bps: float | None) -> Screen:
-        """This renderer with "auto" settled: the best codec whose rate fits the bandwidth."""
-        if self.codec != "auto":
-            return self
-        size = (self.height, self.width)
-        found = _codecs.fitting(_codecs.PICTURE_LADDER, bandwidth_bps, self.frame_ms(task), size, PIXEL_BITS)
-        return _codecs.replace_codec(self, found)
-
-    def frame_ms(self, task: Task) -> int:
-        """Time between pictures."""
-        return _timing.frame_length(task, self.capture_ms)
-
-    def packet_bits(self, task: Task) -> int:
-        """Bits of a picture."""
-        return _codecs.packet_bits(self.codec, (self.height, self.width), PIXEL_BITS)
+    def numbers(self, task: Task) -> tuple[int, int]:
+        """A picture's height and width."""
+        return self.height, self.width
 
     def window(self, task: Task) -> int:
         """One picture."""

@@ -31,17 +31,6 @@ def onsets(task: Task, end_ms: Array, frame_ms: int) -> Onsets:
     return Onsets(first - start, last - start)
 
 
-def frame_length(task: Task, frame_ms: int | None) -> int:
-    """The frame's length: the micro-turn by default; raises ValueError where it is longer than that."""
-    if frame_ms is None:
-        return task.micro_turn_ms
-    if frame_ms > task.micro_turn_ms:
-        raise ValueError(
-            f"frame_ms: expected at most the micro-turn of {task.micro_turn_ms} ms, got {frame_ms}; shorten the frame"
-        )
-    return frame_ms
-
-
 def scale_of(law: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """(d,) standard deviations of a Gaussian latent's outputs; raises ValueError for a latent with states."""
     if not isinstance(law, GaussianProcess) and not (isinstance(law, Product) and not law.chains):

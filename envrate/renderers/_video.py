@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envrate import _checks
-from envrate._spec import from_dict, tagged
+from envrate._spec import tagged
 from envrate.channels import _codec_kernels, _codecs
 from envrate.renderers import _shapes, _timing
 from envrate.renderers._base import Legend, SignalSpec
+from envrate.renderers._frames import Frames
 
 if TYPE_CHECKING:
     from envrate.task import Task
 
 Array = jax.Array
 
-#: Bits of a raw pixel.
-PIXEL_BITS = 24
 #: Radius of the object; the picture's shorter half side is 1.
 RADIUS = 0.3
 #: A value's position: REACH tanh(z / (SPREAD sd)); one to one, and inside the picture.
@@ -36,7 +35,7 @@ DISTRACTORS = 3
 
 @tagged("renderer", "video")
 @dataclass(frozen=True)
-class Video:
+class Video(Frames):
     """RGB pictures of an object with a white outline over a drifting textured background.
 
     Nuisance: texture and colours of the background, its drift, camera shake, lighting, soft blobs that wander, the
@@ -57,36 +56,24 @@ class Video:
     capture_ms: int | None = None
     codec: Any = "raw"
 
+    ladder: ClassVar = _codecs.PICTURE_LADDER
+    raw_bits: ClassVar = _codecs.PIXEL_BITS
+
     def __post_init__(self) -> None:
         """Checks every field."""
         _checks.choice("carrier", self.carrier, ("shape", "position", "motion"))
         for name in ("height", "width"):
             _checks.integer(name, getattr(self, name), 16, 4096, "pixels")
-        if isinstance(self.codec, str):
-            _checks.choice("codec", self.codec, ("raw", "auto"))
-        else:
-            object.__setattr__(self, "codec", from_dict("codec", self.codec))
+        self._check_frames()
 
     @property
     def kind(self) -> str:
         """The modality."""
         return "video"
 
-    def for_link(self, task: Task, bandwidth_bps: float | None) -> Video:
-        """This renderer with "auto" settled: the best codec whose rate fits the bandwidth."""
-        if self.codec != "auto":
-            return self
-        size = (self.height, self.width)
-        found = _codecs.fitting(_codecs.PICTURE_LADDER, bandwidth_bps, self.frame_ms(task), size, PIXEL_BITS)
-        return _codecs.replace_codec(self, found)
-
-    def frame_ms(self, task: Task) -> int:
-        """Time between pictures."""
-        return _timing.frame_length(task, self.capture_ms)
-
-    def packet_bits(self, task: Task) -> int:
-        """Bits of a picture."""
-        return _codecs.packet_bits(self.codec, (self.height, self.width), PIXEL_BITS)
+    def numbers(self, task: Task) -> tuple[int, int]:
+        """A picture's height and width."""
+        return self.height, self.width
 
     def window(self, task: Task) -> int:
         """One picture."""

@@ -233,11 +233,13 @@ def _many() -> Task:
     ("make", "message"),
     [
         (lambda: Audio(sound="noise"), "sound: expected one of"),
-        (lambda: Audio(capture_ms=500).frame_ms(tasks.get("alert")), "frame_ms: expected at most the micro-turn"),
+        (lambda: Audio(capture_ms=500).frame_ms(tasks.get("alert")), "capture_ms: expected at most the micro-turn"),
         (lambda: shots(Audio(sound="formants"), _many(), states(0)), "sound: there are 10 vowels"),
         (lambda: shots(Audio(sound="chords"), _many(), states(0)), "sound: there are 16 chords"),
         (lambda: shots(Video(), _many(), states(0)), "video: there are 16 shapes"),
         (lambda: Video(carrier="smell"), "carrier: expected one of"),
+        (lambda: Audio(codec=_codecs.Picture()), "codec: audio takes a mu-law codec, 'raw' or 'auto', got a picture"),
+        (lambda: Screen(capture_ms=0), "capture_ms: expected"),
         (lambda: Screen(height=20), "height"),
     ],
 )
