@@ -7,55 +7,72 @@ import json
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from envrate import _checks
 from envrate.agents._action import Action
-from envrate.agents._chat_content import content, instructions, new_packets, parse_reply
+from envrate.agents._chat_content import SILENCE, content, instructions, new_packets, parse_reply
 from envrate.task import Task
 
 PROTOCOLS = ("sliding", "cumulative", "interleaved")
 
 
+#: Makes a model reply to chat messages: {"reply": str | None, "latency_ms": float, ...}.
+Ask = Callable[[list[dict[str, Any]]], dict[str, Any]]
+
+
 @dataclass
 class ChatState:
-    """What the agent remembers: packets shown so far, the conversation, and what waits for the next poll."""
+    """What the agent remembers of its episode."""
 
+    seed: int
     turn: int = 0
-    packets: list[list[dict[str, Any]]] = field(default_factory=list)  # content parts of each packet so far
-    waiting: list[list[dict[str, Any]]] = field(default_factory=list)  # packets since the last poll
+    num_packets: int = 0
+    # Content parts of the packets that may be shown again, and of those since the last poll.
+    packets: list[list[dict[str, Any]]] = field(default_factory=list)
+    waiting: list[list[dict[str, Any]]] = field(default_factory=list)
     dialogue: list[dict[str, Any]] = field(default_factory=list)  # the interleaved protocol's messages
+    last: Action = Action()  # what stands until the next reply: the last estimate where the task tracks, else nothing
 
 
 @dataclass
 class Poller:
-    """The polling part that every model shares; `complete` is the model's own.
+    """What every model shares: what it is told and shown, when it is asked, and what its replies mean.
 
     Args:
         task: the task.
-        modality: how it is rendered.
+        modality: the renderer, its dict or its kind, as the environment has it.
         protocol: "sliding" shows the last `window` packets at each poll, "cumulative" every packet so far,
             "interleaved" only the new ones, in a conversation that grows by each reply. Names as in InteractionBench.
         poll_every: micro-turns between polls; a poll with nothing new to show is left out.
         window: packets that the sliding protocol shows.
         log: a JSONL file that keeps every reply with its token counts and latency. A run that finds a request
             in it takes the reply and the latency from there, so that an interrupted run goes on where it stopped.
+        prompt: a system prompt of your own; None says what the renderer's legend and the task say.
     """
 
     task: Task
-    modality: str = "symbols"
+    modality: Any = "symbols"
     protocol: str = "sliding"
     poll_every: int = 1
     window: int = 8
     log: Path | None = None
+    prompt: str | None = None
 
     def __post_init__(self) -> None:
         """Checks the settings and reads the log."""
+        from envrate.envs._build import as_renderer
+
         _checks.choice("protocol", self.protocol, PROTOCOLS)
         _checks.integer("poll_every", self.poll_every, 1, unit="micro-turns")
         _checks.integer("window", self.window, 1, unit="packets")
+        self._renderer = as_renderer(self.modality)
+        self._told = self.prompt or instructions(self.task, self._renderer.legend(self.task))
         self._known: dict[str, dict[str, Any]] = {}
         if self.log is not None and self.log.exists():
             for line in self.log.read_text(encoding="utf-8").splitlines():
@@ -65,48 +82,61 @@ class Poller:
                 except (ValueError, KeyError, TypeError):
                     continue  # a line torn by an interruption: its request is asked again
 
-    def start(self, num_envs: int) -> ChatState:
+    @property
+    def shows_pictures_or_sound(self) -> bool:
+        """Whether what is shown is more than text."""
+        return self._renderer.kind not in ("symbols", "proprio")
+
+    def start(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; raises ValueError for more than one environment."""
         if num_envs != 1:
             raise ValueError(f"num_envs: a chat agent plays 1 environment, got {num_envs}")
-        return ChatState()
+        return ChatState(seed)
 
-    def act(self, state: ChatState, reply: str, latency_ms: float) -> tuple[Action, ChatState, int]:
-        """What a reply asks for, the memory with it, and the time that it took in whole ms."""
+    def turn(self, observation: dict[str, Any], state: ChatState, ask: Ask) -> tuple[Action, ChatState, int]:
+        """Takes an observation in and asks the model where a poll is due; (action, state, time taken in whole ms)."""
+        messages = self._poll(state, observation)
+        if messages is None:
+            return state.last, state, 0
+        # Packets are numbered, so no request comes twice in an episode.
+        key = hashlib.sha256(json.dumps([state.seed, messages], sort_keys=True).encode()).hexdigest()[:32]
+        entry = self._known.get(key)
+        if entry is None:
+            entry = {"request": key, **ask(messages)}
+            self._keep(entry)
+        reply = entry["reply"] or ""
         if self.protocol == "interleaved":
-            state.dialogue.append({"role": "assistant", "content": reply or "-"})
-        value, answer = parse_reply(self.task, reply)
-        return Action(value, None, answer), state, math.ceil(latency_ms)
+            state.dialogue.append({"role": "assistant", "content": reply or SILENCE})
+        action = parse_reply(self.task, reply) or state.last
+        if self.task.is_tracking:
+            state.last = action
+        return action, state, math.ceil(entry["latency_ms"])
 
-    def poll(self, state: ChatState, observation: dict[str, Any]) -> list[dict[str, Any]] | None:
-        """Takes an observation in; returns the messages of a poll where one is due and there is news."""
+    def _poll(self, state: ChatState, observation: dict[str, Any]) -> list[dict[str, Any]] | None:
+        """The messages of a poll where one is due and there is news."""
         signals, ages = new_packets({name: value[0] for name, value in observation.items()})
         for signal, age in zip(signals, ages, strict=True):
-            parts = content(self.task, self.modality, signal, age)
+            parts = content(self.task, self._renderer, np.asarray(signal), state.num_packets, age)
+            state.num_packets += 1
             state.packets.append(parts)
             state.waiting.append(parts)
         due = state.turn % self.poll_every == 0
         state.turn += 1
         if not due or not state.waiting:
             return None
-        system = {"role": "system", "content": instructions(self.task, self.modality)}
+        system = {"role": "system", "content": self._told}
         if self.protocol == "interleaved":
             state.dialogue.append({"role": "user", "content": [p for parts in state.waiting for p in parts]})
             messages = [system, *state.dialogue]
         else:
             shown = state.packets if self.protocol == "cumulative" else state.packets[-self.window :]
             messages = [system, {"role": "user", "content": [p for parts in shown for p in parts]}]
-        if self.protocol == "sliding":
+        if self.protocol != "cumulative":
             del state.packets[: -self.window]
         state.waiting = []
         return messages
 
-    def recall(self, messages: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
-        """The key of a request and what the log has about it."""
-        key = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
-        return key, self._known.get(key)
-
-    def keep(self, entry: dict[str, Any]) -> None:
+    def _keep(self, entry: dict[str, Any]) -> None:
         """Remembers a reply, in the log too where there is one."""
         self._known[entry["request"]] = entry
         if self.log is not None:
@@ -162,18 +192,11 @@ class ChatAgent:
 
     def init(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; one environment only."""
-        return self.poller.start(num_envs)
+        return self.poller.start(num_envs, seed)
 
     def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
         """Polls the model where a poll is due; returns its action and the time that it took in ms."""
-        messages = self.poller.poll(state, observation)
-        if messages is None:
-            return Action(), state, 0
-        key, entry = self.poller.recall(messages)
-        if entry is None:
-            entry = {"request": key, "model": self.model, **self._ask(messages)}
-            self.poller.keep(entry)
-        return self.poller.act(state, entry["reply"] or "", entry["latency_ms"])
+        return self.poller.turn(observation, state, self._ask)
 
     def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
         from openai import OpenAIError
@@ -185,7 +208,13 @@ class ChatAgent:
         except OpenAIError as failure:
             error = f"{type(failure).__name__}: {failure}"[:300]
         latency_ms = (time.perf_counter() - began) * 1000.0
-        return {"reply": reply, "usage": usage, "error": error, "latency_ms": round(latency_ms, 3)}
+        return {
+            "model": self.model,
+            "reply": reply,
+            "usage": usage,
+            "error": error,
+            "latency_ms": round(latency_ms, 3),
+        }
 
     def _complete(self, messages: list[dict[str, Any]]) -> tuple[str, dict[str, int] | None]:
         ask: Any = self._client.chat.completions.create
@@ -236,27 +265,24 @@ class HFAgent:
             from transformers import pipeline
         except ImportError as error:
             raise ImportError("HFAgent needs transformers and torch: pip install 'envrate[hf]'") from error
-        task = "text-generation" if poller.modality in ("symbols", "proprio") else "image-text-to-text"
+        task = "image-text-to-text" if poller.shows_pictures_or_sound else "text-generation"
         return cls(pipeline(task, model=model, **options), poller, name=model)
 
     def init(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; one environment only."""
-        return self.poller.start(num_envs)
+        return self.poller.start(num_envs, seed)
 
     def __call__(self, observation: dict[str, Any], state: ChatState) -> tuple[Action, ChatState, int]:
         """Polls the model where a poll is due; returns its action and the time that it took in ms."""
-        messages = self.poller.poll(state, observation)
-        if messages is None:
-            return Action(), state, 0
-        if self.poller.modality in ("symbols", "proprio"):
+        return self.poller.turn(observation, state, self._ask)
+
+    def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        if not self.poller.shows_pictures_or_sound:
             messages = [_flat(message) for message in messages]
         began = time.perf_counter()
         output = self.pipeline(messages, max_new_tokens=self.max_new_tokens, do_sample=False, return_full_text=False)
-        elapsed_ms = (time.perf_counter() - began) * 1000.0
-        reply = _generated(output)
-        key, _ = self.poller.recall(messages)
-        self.poller.keep({"request": key, "model": self.name, "reply": reply, "latency_ms": round(elapsed_ms, 3)})
-        return self.poller.act(state, reply, elapsed_ms)
+        latency_ms = (time.perf_counter() - began) * 1000.0
+        return {"model": self.name, "reply": _generated(output), "latency_ms": round(latency_ms, 3)}
 
 
 def _flat(message: dict[str, Any]) -> dict[str, Any]:

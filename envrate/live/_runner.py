@@ -81,11 +81,11 @@ class _Compiled:
             _, state = self(_batched(observation), state)
 
 
-def named(task: Task, agent: Agent | str) -> tuple[Agent, str]:
+def named(task: Task, agent: Agent | str, modality: Any) -> tuple[Agent, str]:
     """The agent as it is called, and its name in traces."""
     if not isinstance(agent, str):
         return agent, str(getattr(agent, "name", None) or getattr(agent, "__name__", type(agent).__name__))
-    reference = agents.get(agent, task)
+    reference = agents.get(agent, task, modality=modality)
     return _Compiled(reference, jax.jit(reference)), agent
 
 
@@ -107,8 +107,8 @@ def run(
     Args:
         task: the task.
         agent: `(observation, state) -> (action, state)`, sync (runs in a worker thread) or async, or the name of a
-            reference agent; observations have a leading axis of 1. It may return a third item, the compute time in ms
-            that a virtual run books.
+            reference agent; observations have a leading axis of 1. It may return a third item, its compute time in ms:
+            a virtual run books it, on the wall clock its action is held until then.
         modality: a renderer, its dict or its name.
         link: the link, its dict or its name.
         clock: "wall": observations leave on schedule, an action counts when it arrives, steps that pass while the
@@ -117,7 +117,7 @@ def run(
         speed: world seconds per second of the wall clock.
         num_ticks: length of the episode; it runs one horizon longer so that each of these ticks is scored.
         seed: of the world.
-        compute_ms: declared compute time where the agent declares none (virtual only).
+        compute_ms: declared compute time where the agent declares none.
         out: a JSONL file to write as it happens.
 
     Returns:
@@ -130,7 +130,7 @@ def run(
     _checks.number("speed", speed, 0.0, 1e3, open_low=True)
     _checks.integer("compute_ms", compute_ms, 0, unit="ms")
     world = World(task, modality, link, num_ticks=num_ticks, seed=seed)
-    called, name = named(task, agent)
+    called, name = named(task, agent, world.core.renderer)
     kind = "wall" if clock == "wall" else "simulated"
     episode = Episode(world, kind, name, None if out is None else Path(out))
     caller = _Caller(world, called, compute_ms)
@@ -169,7 +169,9 @@ async def _run_wall(episode: Episode, caller: _Caller, speed: float) -> Trace:
         while (taken := await mailbox.take()) is not None:
             step, seen = taken
             began = loop.time()
-            action, _ = await caller.later(seen)
+            action, declared_ms = await caller.later(seen)
+            # An agent may declare more than it took, such as a reply that it has from a log: it is held until then.
+            await asyncio.sleep(max(0.0, began + declared_ms / 1000.0 / speed - loop.time()))
             spent = round((loop.time() - began) * 1000.0 * speed)
             if now_ms() <= world.end_ms:
                 episode.act(action, step=step, time_ms=now_ms(), compute_ms=spent)

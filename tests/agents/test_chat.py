@@ -12,11 +12,14 @@ from chat_server import ChatServer, chat_server, newest_state
 
 import envrate as er
 from envrate.agents import Action, ChatAgent, HFAgent, Poller
-from envrate.agents._chat_content import content, parse_reply
+from envrate.agents._chat_content import content, instructions, parse_reply
+from envrate.renderers import Audio, Proprio, Screen, Symbols, Video
 
 pytest.importorskip("openai")
 ALERT = er.tasks.get("alert")
 CHOICE = er.tasks.get("choice8")
+TRACK3 = er.tasks.get("track3")
+EXCEED = er.tasks.get("exceed")
 PROBED = ALERT.replace(probes=er.Probes(rate=0.5, after_ms=2000))
 
 
@@ -42,36 +45,63 @@ def agent_for(server: ChatServer, poller: Poller | None = None, **options: Any) 
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("A", (1, 0)),
-        ("(h).", (8, 0)),
-        ("Answer: C", (3, 0)),
-        ("I think that the answer is B.", (2, 0)),
-        ("-", (0, 0)),
-        ("", (0, 0)),
-        ("I", (0, 0)),  # no such option among eight
-        ("a dog ran by", (0, 0)),
-        ("A or B", (0, 0)),
-        ("silence", (0, 0)),
-        ("\x00{]", (0, 0)),
+        ("A", (1,)),
+        ("(h).", (8,)),
+        ("Answer: C", (3,)),
+        ("I think that the answer is B.", (2,)),
+        ("-", None),
+        ("", None),
+        ("I", None),  # no such option among eight
+        ("a dog ran by", None),
+        ("A or B", None),
+        ("silence", None),
+        ("\x00{]", None),
     ],
 )
 def test_replies_are_read_strictly(text: str, meant: tuple[int, int]) -> None:
-    assert parse_reply(CHOICE, text) == meant
+    assert parse_reply(CHOICE, text) == (Action(*meant) if meant else None)
 
 
-@pytest.mark.parametrize(("text", "meant"), [("2", (0, 3)), ("state 0", (0, 1)), ("3", (0, 0)), ("A", (1, 0))])
-def test_numbers_answer_questions(text: str, meant: tuple[int, int]) -> None:
-    assert parse_reply(PROBED, text) == meant
+@pytest.mark.parametrize(("text", "answer"), [("2", 3), ("state 0", 1), ("3", None)])
+def test_numbers_answer_questions(text: str, answer: int | None) -> None:
+    assert parse_reply(PROBED, text) == (None if answer is None else Action(answer=answer))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.5 -1.25 3", (0.5, -1.25, 3.0)),
+        ("[0.5, -1.25, 3e-1]", (0.5, -1.25, 0.3)),
+        ("0.5", None),
+        ("0.5 1 2 3", None),
+        ("about 0.5 1 2 I guess", None),
+        ("nan nan nan", None),
+        ("-", None),
+    ],
+)
+def test_estimates_are_read_strictly(text: str, values: tuple[float, ...] | None) -> None:
+    assert parse_reply(TRACK3, text) == (None if values is None else Action(values))
+
+
+def test_a_model_is_told_how_states_show_and_when_a_response_is_due() -> None:
+    told = instructions(PROBED, Audio().legend(PROBED))
+    assert "state 2: a tone of 524 Hz" in told
+    assert "A: in state 2" in told and "B:" not in told
+    assert "A question is a chirp that rises from 300 to 3000 Hz" in told and "2000 ms" in told
+    assert "A: when value 1 is below -2 or 2 or more" in instructions(EXCEED, Symbols().legend(EXCEED))
+    assert "3 decimal numbers" in instructions(TRACK3, Screen().legend(TRACK3))
+    assert "question" not in instructions(ALERT, Video().legend(ALERT))
 
 
 def test_content_of_each_modality() -> None:
-    assert content(ALERT, "symbols", np.int32(2), 40) == [{"type": "text", "text": "(40 ms ago) state 2"}]
-    assert "QUESTION" in content(PROBED, "symbols", np.int32(3), 40)[0]["text"]
-    picture = content(ALERT, "video", np.zeros((8, 8, 3), np.uint8), 40)[1]
+    label = "#7, 40 ms old when it came:"
+    assert content(ALERT, Symbols(), np.array(2), 7, 40) == [{"type": "text", "text": f"{label} state 2"}]
+    assert content(PROBED, Symbols(), np.array(3), 7, 40)[0]["text"] == f"{label} question"
+    picture = content(ALERT, Video(), np.zeros((8, 8, 3), np.uint8), 7, 40)[1]
     assert picture["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
-    sound = content(ALERT, "audio", np.zeros(160, np.float32), 40)[1]
+    sound = content(ALERT, Audio(), np.zeros(160, np.float32), 7, 40)[1]
     assert sound["input_audio"]["format"] == "wav"
-    assert "sensors 0.500 -1.000" in content(ALERT, "proprio", np.array([0.5, -1.0]), 40)[0]["text"]
+    assert content(ALERT, Proprio(), np.float32([0.5, -1.0]), 7, 40)[0]["text"] == f"{label} 0.500 -1.000"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -142,6 +172,33 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         second = again(seen(2), again.init(1, 0))
     assert len(server.requests) == 1
     assert (first[0], first[2]) == (second[0], second[2])
+
+
+def test_the_same_sight_is_asked_about_anew(tmp_path: Path) -> None:
+    """Each poll costs its own time: a reply of another moment, or of another episode, is never taken for it."""
+    with chat_server(alert_script) as server:
+        agent = agent_for(server, Poller(ALERT, log=tmp_path / "replies.jsonl"))
+        state = agent.init(1, 0)
+        for _ in range(3):
+            _, state, _ = agent(seen(2), state)
+        assert len(server.requests) == 3
+        agent(seen(2), agent.init(1, 1))
+    assert len(server.requests) == 4
+
+
+def test_tracks_and_holds_the_last_estimate() -> None:
+    replies = iter(["0.5 1 -2", "I lost it", "1 1 1"])
+    agent = HFAgent(lambda messages, **_: next(replies), Poller(TRACK3))
+    state, given = agent.init(1, 0), []
+    for k in range(3):
+        observation = {
+            "signal": np.full((1, 4, 3), k, np.float32),
+            "age_ms": np.array([[-1, -1, -1, 40]]),
+            "fresh": np.array([1]),
+        }
+        action, state, _ = agent(observation, state)
+        given.append(action.value)
+    assert given == [(0.5, 1.0, -2.0), (0.5, 1.0, -2.0), (1.0, 1.0, 1.0)]
 
 
 def test_the_key_comes_from_the_environment_and_goes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

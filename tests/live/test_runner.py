@@ -85,6 +85,32 @@ def test_a_late_agent_misses_steps_and_they_are_counted() -> None:
     assert trace.header.extra["missed_steps"] > 10
 
 
+class FromALog:
+    """Answers at once and declares the time that the answer once took, as a chat agent does from its log."""
+
+    def __call__(self, observation: dict[str, Any], state: Any) -> tuple[Action, Any, int]:
+        action, state = NumpyReactive()(observation, state)
+        return action, state, 90 if action.value else 0
+
+
+def test_an_action_is_held_for_the_time_that_its_agent_declares() -> None:
+    slow = live.run(FAST, NumpyReactive(0.09), num_ticks=40, seed=1)
+    held = live.run(FAST, FromALog(), num_ticks=40, seed=1)
+    latencies = [t.responses["time_ms"] - t.responses["tick"] * FAST.tick_ms for t in (slow, held)]
+    assert latencies[1].min() >= 90
+    assert abs(np.median(latencies[0]) - np.median(latencies[1])) <= FAST.micro_turn_ms
+    assert (held.ticks["required"][held.responses["tick"]] == 1).all()
+
+
+def test_a_perceiver_is_called_by_name_in_its_modality() -> None:
+    settings: dict[str, Any] = {"modality": "audio", "link": "worked", "num_ticks": 12, "seed": 3}
+    task = er.tasks.get("alert")
+    simulated = er.rollout(task, "perceiver", num_envs=1, **settings)
+    virtual = live.run(task, "perceiver", clock="virtual", **settings)
+    assert isinstance(simulated, er.Trace) and len(virtual.responses["tick"]) > 2
+    assert_same_events(simulated, virtual)
+
+
 def test_merged_observations_lose_no_packet() -> None:
     def shows(*tokens: int) -> dict[str, Any]:
         signal = np.array([-1] * (4 - len(tokens)) + list(tokens), np.int32)
