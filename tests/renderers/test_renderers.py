@@ -11,7 +11,7 @@ import pytest
 from envrate import Task, _counters, tasks
 from envrate.channels import _codecs
 from envrate.latents import MarkovChain
-from envrate.renderers import Audio, Proprio, Screen, Symbols, Video, _arm, _audio, _font, _screen
+from envrate.renderers import Audio, Proprio, Screen, Symbols, Video, _arm, _audio, _font, _proprio, _screen
 from envrate.task import Probes
 
 PIXELS = [Video(), Screen(64, 64)]
@@ -98,7 +98,29 @@ def test_only_the_object_and_the_notification_change_with_the_state() -> None:
             )
 
 
-@pytest.mark.parametrize("renderer", STREAMS, ids=lambda r: r.kind)
+def test_the_nuisance_of_the_arm_is_the_same_bits_for_every_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, renderer, key = tasks.get("alert"), Proprio(), jax.random.key(5)
+
+    def frame(z: int, pull: float) -> np.ndarray:
+        def arm(period: Any, q: Any, v: Any, reference: Any, load: Any) -> Any:  # stands in for MuJoCo: 40 s less
+            return q + 0.02 * v, v + 0.02 * (reference - q + pull * load), reference - q
+
+        monkeypatch.setattr(_arm, "step_mjx", arm)
+        _, payload = renderer.capture(task, renderer.init(task, key), jnp.int32(z), jnp.int32(z), key)
+        return np.asarray(renderer.render(task, payload, jnp.int32(100), jnp.bool_(False), key, key))
+
+    assert (frame(0, pull=1.0) != frame(1, pull=1.0)).any()
+    references = [_proprio.commands(task, renderer.init(task, key), jnp.int32(z))[0] for z in (0, 1)]
+    assert (references[0] == references[1]).all() and (references[0] != 0).all()
+    # Without the load the frame shows the free motion, the noise and the calibration alone.
+    bare = frame(0, pull=0.0), frame(1, pull=0.0)
+    assert (bare[0] == bare[1]).all() and (bare[0] != 0).all()
+
+
+CHANCE = [Audio(), Video(), Video(carrier="position"), Screen(64, 64), Proprio()]
+
+
+@pytest.mark.parametrize("renderer", CHANCE, ids=lambda r: f"{r.kind}-{getattr(r, 'carrier', '')}")
 def test_nuisance_tells_nothing_of_the_latent_that_the_same_seed_draws(renderer: Any) -> None:
     # Episode i's true latent is drawn from its key's latent stream, its nuisance from the other streams; what is shown
     # is state 0 throughout. A ridge classifier trained on half of the episodes must be at chance on the others.
@@ -108,19 +130,22 @@ def test_nuisance_tells_nothing_of_the_latent_that_the_same_seed_draws(renderer:
     lasting = _counters.as_key(_counters.block(key, jnp.int32(0), jnp.int32(0), _counters.Stream.EPISODE))
     fresh = _counters.as_key(_counters.block(key, jnp.int32(1), jnp.int32(0), _counters.Stream.RENDER))
     end = jnp.full(n, 700, jnp.int32)
-    seen = np.asarray(_renderer_of(renderer, task)(jnp.zeros(n, jnp.int32), end, jnp.zeros(n, bool), lasting, fresh))
-    features = seen.reshape(n, -1)[:, ::7].astype(np.float64)
-    features = (features - features.mean(0)) / (features.std(0) + 1e-9)
-    train, test = slice(0, n // 2), slice(n // 2, n)
-    gram = features[train] @ features[train].T + 100.0 * np.eye(n // 2)
-    weights = np.linalg.solve(gram, 2.0 * drawn[train] - 1.0)
-    right = ((features[test] @ (features[train].T @ weights) > 0) == (drawn[test] == 1)).mean()
-    assert abs(right - 0.5) < 3.5 * np.sqrt(0.25 / (n // 2))
-    # The same classifier does find what is there to be found.
-    shown = jnp.asarray(drawn, jnp.int32)
-    seen = np.asarray(_renderer_of(renderer, task)(shown, end, jnp.zeros(n, bool), lasting, fresh))
-    if renderer.kind == "screen":
-        assert (seen[drawn == 0].mean(0) != seen[drawn == 1].mean(0)).any()
+
+    def share_right(shown: np.ndarray) -> float:
+        shown = jnp.asarray(shown, jnp.int32)
+        seen = np.asarray(_renderer_of(renderer, task)(shown, end, jnp.zeros(n, bool), lasting, fresh)).reshape(n, -1)
+        features = seen[:, :: max(1, seen.shape[1] // 2000)].astype(np.float64)
+        features = (features - features.mean(0)) / (features.std(0) + 1e-9)
+        train, test = slice(0, n // 2), slice(n // 2, n)
+        gram = features[train] @ features[train].T + 100.0 * np.eye(n // 2)
+        weights = np.linalg.solve(gram, 2.0 * drawn[train] - 1.0)
+        return float(((features[test] @ (features[train].T @ weights) > 0) == (drawn[test] == 1)).mean())
+
+    interval = 3.5 * np.sqrt(0.25 / (n // 2))
+    assert abs(share_right(0 * drawn) - 0.5) < interval
+    # The same classifier finds a latent that is shown; a shape is nothing for a linear one, and letters nearly so.
+    if renderer != Video():
+        assert share_right(2 * drawn) > (0.5 + interval if renderer.kind == "screen" else 0.95)
 
 
 def test_sound_has_the_stated_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
