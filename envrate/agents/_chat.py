@@ -16,7 +16,7 @@ import numpy as np
 
 from envrate import _checks
 from envrate.agents._action import Action
-from envrate.agents._chat_content import SILENCE, content, instructions, new_packets, parse_reply
+from envrate.agents._chat_content import SILENCE, content, instructions, is_picture, new_packets, parse_reply
 from envrate.task import Task
 
 PROTOCOLS = ("sliding", "cumulative", "interleaved")
@@ -71,8 +71,8 @@ class Poller:
         _checks.choice("protocol", self.protocol, PROTOCOLS)
         _checks.integer("poll_every", self.poll_every, 1, unit="micro-turns")
         _checks.integer("window", self.window, 1, unit="packets")
-        self._renderer = as_renderer(self.modality)
-        self._told = self.prompt or instructions(self.task, self._renderer.legend(self.task))
+        self.renderer = as_renderer(self.modality)
+        self._told = self.prompt or instructions(self.task, self.renderer.legend(self.task))
         self._known: dict[str, dict[str, Any]] = {}
         if self.log is not None and self.log.exists():
             for line in self.log.read_text(encoding="utf-8").splitlines():
@@ -83,9 +83,9 @@ class Poller:
                     continue  # a line torn by an interruption: its request is asked again
 
     @property
-    def shows_pictures_or_sound(self) -> bool:
-        """Whether what is shown is more than text."""
-        return self._renderer.kind not in ("symbols", "proprio")
+    def shows_pictures(self) -> bool:
+        """Whether packets are pictures."""
+        return is_picture(self.renderer.signal(self.task))
 
     def start(self, num_envs: int, seed: int) -> ChatState:
         """A fresh memory; raises ValueError for more than one environment."""
@@ -116,7 +116,7 @@ class Poller:
         """The messages of a poll where one is due and there is news."""
         signals, ages = new_packets({name: value[0] for name, value in observation.items()})
         for signal, age in zip(signals, ages, strict=True):
-            parts = content(self.task, self._renderer, np.asarray(signal), state.num_packets, age)
+            parts = content(self.task, self.renderer, np.asarray(signal), state.num_packets, age)
             state.num_packets += 1
             state.packets.append(parts)
             state.waiting.append(parts)
@@ -243,7 +243,7 @@ def _usage(usage: Any) -> dict[str, int] | None:
 
 @dataclass
 class HFAgent:
-    """A local model from the transformers library, for `envrate.live.run`.
+    """A local model from the transformers library, for `envrate.live.run`: text, numbers or pictures; no sound.
 
     Args:
         pipeline: a text-generation or image-text-to-text pipeline, or any callable that takes chat messages and
@@ -258,6 +258,11 @@ class HFAgent:
     max_new_tokens: int = 16
     name: str = "transformers"
 
+    def __post_init__(self) -> None:
+        """Refuses sound, for which transformers has no form that its models share."""
+        if self.poller.renderer.kind == "audio":
+            raise ValueError("poller.modality: HFAgent hears no sound; serve the model and use a ChatAgent")
+
     @classmethod
     def from_pretrained(cls, model: str, poller: Poller, **options: Any) -> HFAgent:
         """Loads `model` (a local folder or a hub name) as the pipeline that suits the modality."""
@@ -265,7 +270,7 @@ class HFAgent:
             from transformers import pipeline
         except ImportError as error:
             raise ImportError("HFAgent needs transformers and torch: pip install 'envrate[hf]'") from error
-        task = "image-text-to-text" if poller.shows_pictures_or_sound else "text-generation"
+        task = "image-text-to-text" if poller.shows_pictures else "text-generation"
         return cls(pipeline(task, model=model, **options), poller, name=model)
 
     def init(self, num_envs: int, seed: int) -> ChatState:
@@ -277,18 +282,27 @@ class HFAgent:
         return self.poller.turn(observation, state, self._ask)
 
     def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        if not self.poller.shows_pictures_or_sound:
-            messages = [_flat(message) for message in messages]
+        form = _parts if self.poller.shows_pictures else _flat
+        greedy: dict[str, Any] = {"do_sample": False}
+        if self.poller.shows_pictures:  # that pipeline takes what is for the generation by itself
+            greedy = {"generate_kwargs": greedy}
+        shown = [message | {"content": form(message["content"])} for message in messages]
         began = time.perf_counter()
-        output = self.pipeline(messages, max_new_tokens=self.max_new_tokens, do_sample=False, return_full_text=False)
+        output = self.pipeline(shown, max_new_tokens=self.max_new_tokens, return_full_text=False, **greedy)
         latency_ms = (time.perf_counter() - began) * 1000.0
         return {"model": self.name, "reply": _generated(output), "latency_ms": round(latency_ms, 3)}
 
 
-def _flat(message: dict[str, Any]) -> dict[str, Any]:
-    """A message whose text parts are joined, as text-only chat templates expect."""
-    parts = message["content"]
-    return message if isinstance(parts, str) else message | {"content": "\n".join(part["text"] for part in parts)}
+def _flat(content: Any) -> str:
+    """Text parts joined, as the chat templates of text models expect."""
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    """Content parts as the chat templates of models with pictures expect."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [{"type": "image", "url": p["image_url"]["url"]} if p["type"] == "image_url" else p for p in content]
 
 
 def _generated(output: Any) -> str:

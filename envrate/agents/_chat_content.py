@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from envrate._responses import Threshold
 from envrate.agents._action import Action
 from envrate.channels._codecs import AUDIO_RATE
-from envrate.renderers import Legend, Symbols
+from envrate.renderers import Legend, SignalSpec, Symbols
 from envrate.task import Task
 
 SILENCE = "-"
@@ -99,6 +99,11 @@ def new_packets(observation: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], lis
     return observation["signal"][first:], [int(age) for age in observation["age_ms"][first:]]
 
 
+def is_picture(signal: SignalSpec) -> bool:
+    """Whether a packet is an RGB picture."""
+    return len(signal.shape) == 3 and signal.dtype == "uint8"
+
+
 def content(task: Task, renderer: Any, signal: NDArray[Any], number: int, age_ms: int) -> list[dict[str, Any]]:
     """Content parts of packet `number` in the chat-completions form: text, an image or input audio."""
     label = f"#{number}, {age_ms} ms old when it came:"
@@ -107,7 +112,7 @@ def content(task: Task, renderer: Any, signal: NDArray[Any], number: int, age_ms
     when = {"type": "text", "text": label}
     if renderer.kind == "audio":
         return [when, {"type": "input_audio", "input_audio": {"data": _wav(signal), "format": "wav"}}]
-    if signal.ndim == 3 and signal.dtype == np.uint8:
+    if is_picture(renderer.signal(task)):
         return [when, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_png(signal)}"}}]
     numbers = " ".join(f"{x:.3f}" for x in np.ravel(signal))
     return [{"type": "text", "text": f"{label} {numbers}"}]
