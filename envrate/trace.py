@@ -212,6 +212,13 @@ class Trace:
         """Number of ticks."""
         return len(self.ticks["tick"])
 
+    def __repr__(self) -> str:
+        """What was run and how much of it there is; the tables stay out."""
+        head = self.header
+        name = head.task.name if head.task is not None else head.source
+        counts = f"{len(self)} ticks, {len(self.responses['tick'])} responses"
+        return f"<Trace: {head.agent or 'agent'} on {name} as {head.modality}, {counts}>"
+
     @property
     def is_tracking(self) -> bool:
         """Whether responses are real-valued vectors."""
