@@ -84,7 +84,11 @@ def play(
     """Opens a page on which you see or hear the stream and answer with keys; your run is a trace like any other."""
     import webbrowser
 
+    from envrate import tasks
     from envrate.live import serve as run_server
+
+    if tasks.get(task).is_tracking:
+        raise ValueError(f"task: {task} asks for real values, which keys cannot give; play alert or hold")
 
     def ready(host: str, port: int) -> None:
         address = f"http://{host}:{port}/"

@@ -25,6 +25,7 @@ def preview(
         from envrate import _checks, _ids, tasks
         from envrate.cli import _preview_files
         from envrate.envs._build import as_renderer
+        from envrate.renderers._stretch import stretch
 
         what = tasks.get(task)
         _checks.number("--seconds", seconds, what.tick_ms / 1000, 600.0)
@@ -34,10 +35,9 @@ def preview(
         z = _preview_files.latent(what, seconds, seed)
         stretches, files, left_out = [], [], {}
         for renderer in renderers:
-            stretch = _preview_files.shown(what, renderer, z, seed)
-            stretches.append(stretch)
+            stretches.append(stretch(what, renderer, z, seed))
             try:
-                files += _preview_files.write(what, stretch, out)
+                files += _preview_files.write(what, stretches[-1], out)
             except RuntimeError as error:  # no graphics library for the arm's picture; its signals are still shown
                 left_out[renderer.kind] = str(error)
         files.append(_preview_files.figure(what, z, stretches, out / f"{what.name}.png"))

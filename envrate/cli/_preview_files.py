@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from envrate.renderers._stretch import Stretch
 from envrate.task import Task
 
 if TYPE_CHECKING:
@@ -21,15 +21,6 @@ Array = NDArray[Any]
 STRIP = 8
 #: Pictures are enlarged to at least this height in films and strips.
 FILM_HEIGHT = 256
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """What one modality shows of a latent."""
-
-    renderer: Any
-    end_ms: NDArray[np.int64]  # (n,) end of each packet's capture
-    signal: Array  # (n, ...)
 
 
 def latent(task: Task, seconds: float, seed: int) -> Any:
@@ -54,32 +45,6 @@ def latent(task: Task, seconds: float, seed: int) -> Any:
     if isinstance(z, dict):
         raise ValueError("task: a preview expected a latent of states or of values, got both")
     return np.stack([np.asarray(z) for z in found])
-
-
-def shown(task: Task, renderer: Any, z: Array, seed: int) -> Stretch:
-    """Every packet of the stretch, without a link."""
-    import jax
-    import jax.numpy as jnp
-
-    lasting, fresh = jax.random.split(jax.random.key(seed))
-    frame = renderer.frame_ms(task)
-    values = jnp.asarray(z)
-    if frame is None:
-        ends = np.arange(len(z)) * task.tick_ms
-        first = last = np.arange(len(z))
-    else:
-        ends = np.arange(1, len(z) * task.tick_ms // frame + 1) * frame
-        first, last = (ends - frame) // task.tick_ms, (ends - 1) // task.tick_ms
-
-    def packet(state: Any, given: Any) -> Any:
-        end, z0, z1, number = given
-        key = jax.random.fold_in(fresh, number)
-        state, payload = renderer.capture(task, state, z0, z1, key)
-        return state, renderer.render(task, payload, end, jnp.bool_(False), lasting, key)
-
-    given = (jnp.asarray(ends, jnp.int32), values[first], values[last], jnp.arange(len(ends)))
-    signal = jax.jit(lambda: jax.lax.scan(packet, renderer.init(task, lasting), given)[1])()
-    return Stretch(renderer, ends, np.asarray(signal))
 
 
 def _large(picture: Array) -> Array:

@@ -79,15 +79,18 @@ def to_action(message: ActionMessage, world: World, newest_step: int) -> Action:
     return Action(message.value, message.back, message.answer)
 
 
-def hello(world: World, encoding: str) -> dict[str, Any]:
+def hello(world: World, encoding: str, num_samples: int) -> dict[str, Any]:
     """The first message to a client: what it may know of the task, which is everything but the seed and the latent."""
     task = world.task
     signal = world.observation_space["signal"]
+    legend = world.core.renderer.legend(task)
     return {
         "type": "hello",
         "protocol": PROTOCOL,
         "task": task.to_dict(),
         "modality": world.modality,
+        "legend": {"packet": legend.packet, "meanings": list(legend.meanings), "question": legend.question},
+        "num_samples": num_samples,
         "encoding": encoding,
         "shape": list(signal.shape or ())[1:],
         "num_symbols": task.num_symbols,

@@ -21,6 +21,7 @@ from envrate.live import _messages as messages
 from envrate.live._episode import Episode, World
 from envrate.live._mailbox import Mailbox
 from envrate.live._runner import report_scheduling
+from envrate.live._samples import samples
 from envrate.task import Task
 from envrate.trace import Trace
 
@@ -88,6 +89,7 @@ class Server:
     _open: int = field(default=0, init=False)
     _served: int = field(default=0, init=False)
     _server: Any = field(default=None, init=False)
+    _samples: list[tuple[str, bytes]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -120,7 +122,8 @@ class Server:
         except ImportError as error:
             raise ImportError("the server needs websockets: pip install 'envrate[live]'") from error
         # A task or modality that cannot be served says so now, not to the first client.
-        make_core(self.task, self.modality, self.link, num_ticks=self.num_ticks, compute_ms=0)
+        core = make_core(self.task, self.modality, self.link, num_ticks=self.num_ticks, compute_ms=0)
+        self._samples = await asyncio.to_thread(samples, self.task, core.renderer)
         self._server = await ws_serve(
             self._serve_connection,
             self.host,
@@ -152,10 +155,11 @@ class Server:
         url = urlsplit(request.path)
         if url.path in PAGES:
             name, kind = PAGES[url.path]
-            response = connection.respond(http.HTTPStatus.OK, _page(name))
-            del response.headers["Content-Type"]
-            response.headers["Content-Type"] = f"{kind}; charset=utf-8"
-            return response
+            return _file(connection, f"{kind}; charset=utf-8", _page(name))
+        number = url.path.removeprefix("/sample/")
+        if number in map(str, range(len(self._samples))):
+            kind, file = self._samples[int(number)]
+            return _file(connection, kind, file)
         if url.path != "/ws":
             return connection.respond(http.HTTPStatus.NOT_FOUND, "the socket is at /ws\n")
         if not self._authorised(url.query, request.headers.get("Authorization", "")):
@@ -184,7 +188,7 @@ class Server:
             world = await asyncio.to_thread(
                 World, self.task, self.modality, self.link, num_ticks=self.num_ticks, seed=self.seed + number
             )
-            await socket.send(json.dumps(messages.hello(world, self.encoding)))
+            await socket.send(json.dumps(messages.hello(world, self.encoding, len(self._samples))))
             await self._await_start(socket)
             path = None if self.out is None else self.out / f"episode-{number:04d}.jsonl"
             trace = await _Connection(socket, Episode(world, "wall", "remote", path), self.encoding).run()
@@ -329,8 +333,18 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _page(name: str) -> str:
-    return (resources.files("envrate.live") / "_page" / name).read_text(encoding="utf-8")
+def _page(name: str) -> bytes:
+    return (resources.files("envrate.live") / "_page" / name).read_bytes()
+
+
+def _file(connection: Any, kind: str, body: bytes) -> Any:
+    """A response with a body of any kind; the library makes text responses only."""
+    response = connection.respond(http.HTTPStatus.OK, "")
+    for name, value in (("Content-Type", kind), ("Content-Length", str(len(body)))):
+        del response.headers[name]
+        response.headers[name] = value
+    response.body = body
+    return response
 
 
 def serve(server: Server, *, on_ready: Callable[[str, int], None] | None = None) -> None:

@@ -12,6 +12,7 @@ from envrate import tasks
 from envrate.cli import _preview_files
 from envrate.cli._preview import preview
 from envrate.renderers import Symbols, Video
+from envrate.renderers._stretch import stretch
 
 
 def test_files_of_sound_and_tokens(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -30,12 +31,12 @@ def test_films_and_strips(tmp_path: Path) -> None:
     task = tasks.get("track")
     z = _preview_files.latent(task, 1.0, 0)
     assert z.shape == (5, 1)
-    stretch = _preview_files.shown(task, Video(height=32, width=32), z, 0)
-    assert stretch.signal.shape == (10, 32, 32, 3) and stretch.end_ms.tolist() == list(range(100, 1001, 100))
-    film, strip = _preview_files.write(task, stretch, tmp_path)
+    shown = stretch(task, Video(height=32, width=32), z, 0)
+    assert shown.signal.shape == (10, 32, 32, 3) and shown.end_ms.tolist() == list(range(100, 1001, 100))
+    film, strip = _preview_files.write(task, shown, tmp_path)
     assert film.suffix in (".mp4", ".gif") and film.stat().st_size > 500
     assert imread(strip).shape == (256, 8 * 256, 4)
-    tokens = _preview_files.shown(task, Symbols(), z, 0)
+    tokens = stretch(task, Symbols(), z, 0)
     assert np.allclose(tokens.signal, z)
 
 

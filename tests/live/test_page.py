@@ -15,6 +15,7 @@ import pytest
 
 import envrate as er
 from envrate import live
+from envrate.envs._build import as_renderer as renderer_of
 
 pytest.importorskip("websockets")
 from websockets.asyncio.client import connect
@@ -76,6 +77,21 @@ async def open_page(tmp_path: Path, address: str) -> tuple[subprocess.Popen[byte
     return process, Page(await connect(pages[0]["webSocketDebuggerUrl"], max_size=None))
 
 
+async def check_legend(page: Page, modality: str) -> None:
+    """A card per state, in words, with an example that the browser could load."""
+    cards = "document.querySelectorAll('#legend figure')"
+    assert await page.value(f"{cards}.length") == 8
+    meanings = renderer_of(modality).legend(TASK).meanings
+    assert await page.value(f"{cards}[3].querySelector('span').textContent") == meanings[3]
+    assert await page.value(f"{cards}[3].querySelector('b').textContent") == f"3: press {TASK.response[3]}"
+    if modality == "video":
+        loaded = "[...document.querySelectorAll('#legend img')].filter(i => i.naturalWidth === 64).length"
+        await page.until(f"{loaded} === 8")
+    if modality == "audio":
+        length = "[...document.querySelectorAll('#legend audio')].filter(a => Math.abs(a.duration - 0.4) < 0.01).length"
+        await page.until(f"{length} === 8")
+
+
 @pytest.mark.parametrize("modality", ["symbols", "audio", "video"])
 def test_keys_become_the_expected_trace(tmp_path: Path, modality: str) -> None:
     traces: list[er.Trace] = []
@@ -88,6 +104,7 @@ def test_keys_become_the_expected_trace(tmp_path: Path, modality: str) -> None:
             process, page = await open_page(tmp_path, f"http://{host}:{port}/")
             try:
                 await page.until("!document.getElementById('start').disabled", 60)
+                await check_legend(page, modality)
                 await page.call("Runtime.evaluate", expression="document.getElementById('start').click()")
                 await page.until("document.body.dataset.state === 'running' && Number(document.body.dataset.step) > 8")
                 for key in (3, 7, 1):

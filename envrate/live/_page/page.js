@@ -52,12 +52,48 @@ function addKey(key, label) {
   $("keys").append(button);
 }
 
+function element(name, text, parent) {
+  const made = document.createElement(name);
+  if (text) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+// One card per state: what it requires, an example, and how it shows in words.
+function showLegend() {
+  const { meanings, question } = hello.legend;
+  const response = Array.isArray(hello.task.response) ? hello.task.response : null;
+  meanings.forEach((meaning, k) => {
+    const card = element("figure", "", $("legend"));
+    const due = response ? response[k] : 0;
+    if (due) card.classList.add("due");
+    element("b", response ? `${k}: ${due ? `press ${due}` : "do nothing"}` : `value ${k + 1}`, card);
+    if (k < hello.num_samples && hello.modality === "audio") {
+      const player = element("audio", "", card);
+      player.controls = true;
+      player.src = `/sample/${k}`;
+    } else if (k < hello.num_samples) {
+      const picture = element("img", "", card);
+      picture.alt = meaning;
+      picture.src = `/sample/${k}`;
+    }
+    element("span", meaning, card);
+  });
+  if (hello.num_answers) {
+    const card = element("figure", "", $("legend"));
+    element("b", "question", card);
+    element("span", question, card);
+  }
+}
+
 function onHello(message) {
   hello = message;
   const task = hello.task;
   $("about").textContent =
-    `Task "${task.name}" as ${hello.modality}. A new state every ${task.tick_ms} ms; answer within ${task.horizon_ms} ms. ` +
-    `Do nothing when nothing is due.`;
+    `Task "${task.name}" as ${hello.modality}: ${hello.legend.packet}. A new state every ${task.tick_ms} ms; ` +
+    `answer within ${task.horizon_ms} ms. Do nothing when nothing is due.`;
+  showLegend();
+  $("token").hidden = hello.modality !== "symbols";
   for (let a = 1; a < Math.min(hello.num_symbols, 10); a++) {
     const states = (Array.isArray(task.response) ? task.response : []).flatMap((r, z) => (r === a ? [z] : []));
     addKey(String(a), states.length ? `response ${a} (state ${states.join(", ")})` : `response ${a}`);
