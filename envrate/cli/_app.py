@@ -61,7 +61,19 @@ def emit_json(document: Any) -> None:
 
 def register() -> None:
     """Imports every command module; each adds its commands to `app`."""
-    from envrate.cli import _compare, _demo, _live, _preview, _rd, _report, _run, _score, _sweep, _tasks  # noqa: F401
+    from envrate.cli import (  # noqa: F401
+        _compare,
+        _demo,
+        _live,
+        _preview,
+        _rank,
+        _rd,
+        _report,
+        _run,
+        _score,
+        _sweep,
+        _tasks,
+    )
 
 
 register()
