@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -10,37 +12,61 @@ from numpy.typing import ArrayLike, NDArray
 
 from envrate import _checks
 from envrate.rd._blocks import Blocks, Condition
-from envrate.rd._chain import HiddenMarkov, function_of_chain, lumped
+from envrate.rd._chain import function_of_chain, lumped
 from envrate.rd._contexts import given_letters, given_state, unconditional
 from envrate.rd._entropy_rate import entropy_rate_of
-from envrate.rd._markov_ascent import LARGEST, Ascent, ascend
 from envrate.rd._profile import class_matrix, profile_rate
 from envrate.rd._threads import one_blas_thread
 from envrate.rd._types import Bracket
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 LN2: Final = float(np.log(2.0))
 
-#: Bits per letter that a plane may lose to its solution's gap, and that a batch may lose to a plane it shares.
+#: Bits per letter that a plane may lose to its certificate, and that are taken off for what rounding may add.
 PLANE_TOLERANCE: Final = 2e-5
-SHARING_TOLERANCE: Final = 3e-3
+ROUNDING: Final = 1e-12
 
-#: Planes added per call, and kept in all.
-MAX_PLANES_PER_CALL: Final = 12
-MAX_PLANES: Final = 96
+#: Moves of the multipliers on short blocks, which cost next to nothing, and on the longest; their first stride; steps
+#: at the best of them.
+SHORT_MOVES, FULL_MOVES = 15, 8
+SHORT_STRIDE, FULL_STRIDE = 1.0, 0.25
+SHORT_ROUNDS: Final = 100
+START_STEPS, SHORT_STEPS, FULL_STEPS = 10, 10, 60
 
-#: Multiply-adds of one pass over a block, and cases of what is known before a block.
-WORK_LIMIT: Final = 500_000
+#: Moves of a channel's multipliers until it meets its profile.
+MEETING_MOVES: Final = 60
+
+#: Multiply-adds of one pass over a block, source blocks, and cases of what is known before a block.
+WORK_LIMIT: Final = 150_000
+MAX_BLOCKS: Final = 512
 MAX_CASES: Final = 8
+
+#: Profiles whose planes are kept, and profiles that a thread searches for at once.
+MAX_KEPT, CHUNK = 4096, 4
 
 
 @dataclass(frozen=True)
-class _Level:
-    """Blocks of one length and what may be known before them; the same conditions at every length."""
+class Planes:
+    """Lower planes intercept - multipliers . f of one or more profiles, bits per letter."""
 
-    blocks: Blocks
-    conditions: tuple[Condition, ...]
+    intercepts: FloatArray  # (P,)
+    multipliers: FloatArray  # (P, C) may be infinite
+
+    def at(self, f: FloatArray) -> FloatArray:
+        """(N,) the best plane at each profile (N, C); an infinite multiplier holds only where its frequency is 0."""
+        best = np.full(len(f), -np.inf)
+        for intercept, plane in zip(self.intercepts, self.multipliers, strict=True):
+            infinite = np.isinf(plane)
+            value = intercept - f @ np.where(infinite, 0.0, plane)
+            value[(f[:, infinite] > 0).any(axis=1)] = -np.inf
+            np.maximum(best, value, out=best)
+        return best
+
+
+def _chunks(indices: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    return np.split(indices, range(CHUNK, len(indices), CHUNK))
 
 
 @final
@@ -62,143 +88,183 @@ class MarkovProfile:
         response: (K,) required symbol of each state.
         classes: (A, Y) integers: the class of each cell (required, outcome), -1 for a cell without a bound. Rows
             beyond the largest response are an error. Each required symbol needs a cell without a bound.
-        n: letters per block; made shorter where the kernels would be too large (`self.n` is what is used).
+        n: letters per block; made shorter where the kernels would be too large (`self.n` is what is used). Outcomes
+            that a profile forbids throughout leave room for longer ones.
 
     Raises:
         ValueError: bad input, or a required symbol whose every outcome is bounded.
     """
 
     def __init__(self, transition: ArrayLike, response: ArrayLike, classes: ArrayLike, n: int = 8) -> None:
-        """Checks the input and prepares the conditions; planes are added when rates are asked for."""
-        source = lumped(function_of_chain(transition, response))
+        """Checks the input; planes are searched for when rates are asked for."""
+        self._source = lumped(function_of_chain(transition, response))
         cells = np.asarray(classes)
         count = int(cells.max(initial=-1)) + 1 if cells.dtype.kind in "iu" else 1
-        self._classes = class_matrix(classes, source.emission.shape[1], count)
+        matrix = class_matrix(classes, self._source.emission.shape[1], count)
         if count == 0:
             raise ValueError("classes: every cell is -1; expected at least one class")
-        self._letters = np.flatnonzero(source.pmf > 0)
-        for a in self._letters:
-            if not (self._classes[a] < 0).any():
+        self._matrix = matrix
+        self._letters = np.flatnonzero(self._source.pmf > 0)
+        self._classes = matrix[self._letters]
+        for a, row in zip(self._letters, self._classes, strict=True):
+            if not (row < 0).any():
                 raise ValueError(f"classes: row {a} has no cell of class -1; expected an outcome that handles it")
-        self._pmf = source.pmf / source.pmf.sum()
+        self._pmf = self._source.pmf / self._source.pmf.sum()
         self.num_classes = count
-        self.entropy_rate = entropy_rate_of(source, tol=1e-10)
-        requested = _checks.integer("n", n, 1, 64)
-        self.n = self._affordable(requested, len(self._letters), self._classes.shape[1])
-        costs = np.stack([(self._classes[self._letters] == c).astype(float) for c in range(count)])
-        rate = self.entropy_rate.lower
-        lengths = sorted({max(1, self.n // 4), max(1, self.n // 2), self.n})
-        self._levels = [self._level(source, costs, k, rate) for k in lengths]
-        self._conditions = self._levels[-1].conditions[:-1]
-        self._letter_blocks = Blocks(costs, 1)
-        self._letter = unconditional(source, self._letters, 1, rate)
-        self._memoryless = self._letter.memory <= 1e-12
-        self._intercepts = np.empty(0)  # (P,) bits per letter
-        self._planes = np.empty((0, count))  # (P, C) multipliers in bits, may be infinite
-        self._anchors = np.empty((0, count))  # (J, C) frequencies that planes were made for
-        self._anchor_bounds = np.empty(0)  # (J,) one-letter bound at the anchor
-        self._anchor_slopes = np.empty((0, count))  # (J, C) its multipliers
-        names = " and ".join(condition.name for condition in self._conditions)
-        shorter = f" ({requested} asked for)" if self.n < requested else ""
+        self.entropy_rate = entropy_rate_of(self._source, tol=1e-10)
+        self._requested = _checks.integer("n", n, 1, 64)
+        self._known: dict[int, tuple[Condition, ...]] = {}
+        self._kept: dict[bytes, Planes] = {}
+        self.n = self._affordable(self._classes.shape[1])
+        self._memory = unconditional(self._source, self._letters, 1, self.entropy_rate.lower).memory
+        self._memoryless = self._memory <= 1e-12
+        names = " and ".join(condition.name for condition in self._conditions(self.n)[:-1])
+        shorter = f" ({self._requested} asked for)" if self.n < self._requested else ""
         self.method = "one letter, memoryless" if self._memoryless else f"blocks of {self.n}{shorter}, {names}"
 
-    def _level(self, source: HiddenMarkov, costs: FloatArray, n: int, rate: float) -> _Level:
-        """Blocks of n letters under each condition; the last one knows nothing and serves the upper end."""
-        conditions = [given_letters(source, self._letters, n, rate, MAX_CASES)]
-        if conditions[0].memory > 1e-9 and source.num_states <= 2 * MAX_CASES:
-            conditions.append(given_state(source, self._letters, n))
-        return _Level(Blocks(costs, n), (*conditions, unconditional(source, self._letters, n, rate)))
-
-    @staticmethod
-    def _affordable(n: int, letters: int, outcomes: int) -> int:
-        """The largest block length up to n whose pass stays within the limit on work."""
+    def _affordable(self, outcomes: int) -> int:
+        """The largest block length up to the one asked for whose pass stays within the limit on work."""
+        letters, n = len(self._letters), self._requested
 
         def work(k: int) -> int:
             first, second = (k + 1) // 2, k // 2
             return int(letters**first * outcomes**second * (outcomes**first + letters**second))
 
-        while n > 1 and work(n) > WORK_LIMIT:
+        while n > 1 and (work(n) > WORK_LIMIT or letters**n > MAX_BLOCKS):
             n -= 1
         return n
+
+    def _conditions(self, n: int) -> tuple[Condition, ...]:
+        """What may be known before blocks of n, alike at every n; the last knows nothing and serves the upper end."""
+        if n not in self._known:
+            source, letters, rate = self._source, self._letters, self.entropy_rate.lower
+            found = [given_letters(source, letters, n, rate, MAX_CASES)]
+            if given_letters(source, letters, self.n, rate, MAX_CASES).memory > 1e-9 and (
+                source.num_states <= 2 * MAX_CASES
+            ):
+                found.append(given_state(source, letters, n))
+            self._known[n] = (*found, unconditional(source, letters, n, rate))
+        return self._known[n]
 
     # -- lower end --------------------------------------------------------------------------------------------------
 
     @one_blas_thread
-    def lower(self, frequencies: ArrayLike) -> FloatArray:
+    def lower(self, frequencies: ArrayLike, *, anchors: ArrayLike | None = None) -> FloatArray:
         """Certified lower end of the rate at each profile, bits per letter.
 
         Args:
             frequencies: (..., C) joint frequency of each class of cells, at least 0.
+            anchors: (J, C) profiles whose planes bound all of `frequencies`. For thousands of profiles near a few:
+                what is lost grows with the square of the distance. None searches for the planes of each profile,
+                so that its rate depends on nothing else.
 
         Returns:
-            (...) rates, at least 0. Planes are made for the profiles that need them most and serve the whole batch,
-            and later batches; every plane is valid everywhere, so more planes only raise the bound.
+            (...) rates, at least 0.
         """
-        f = self._checked(frequencies)
+        f = self._checked("frequencies", frequencies)
         flat = f.reshape(-1, self.num_classes)
-        letter = profile_rate(self._pmf, self._classes, flat)
-        bound = np.asarray(letter.lower)
-        if not self._memoryless:
-            self._add_planes(flat, bound, np.asarray(letter.multipliers))
-            bound = np.maximum(bound - self._letter.memory, self._evaluate(flat))
+        if self._memoryless:
+            bound = np.asarray(profile_rate(self._pmf, self._matrix, flat).lower)
+        elif anchors is None:
+            bound = self._own(flat)
+        else:
+            around = self._checked("anchors", anchors).reshape(-1, self.num_classes)
+            planes = self._planes(np.unique(around, axis=0))
+            bound = Planes(
+                np.concatenate([one.intercepts for one in planes]), np.concatenate([one.multipliers for one in planes])
+            ).at(flat)
         return np.asarray(np.maximum(bound, 0.0).reshape(f.shape[:-1]))
 
-    def _checked(self, frequencies: ArrayLike) -> FloatArray:
-        f = _checks.finite_array("frequencies", frequencies)
+    def _checked(self, name: str, frequencies: ArrayLike) -> FloatArray:
+        f = _checks.finite_array(name, frequencies)
         if f.ndim == 0 or f.shape[-1] != self.num_classes:
             raise ValueError(
-                f"frequencies: expected a last axis of {self.num_classes}, one number per class, got shape {f.shape}"
+                f"{name}: expected a last axis of {self.num_classes}, one number per class, got shape {f.shape}"
             )
         return f
 
-    def _evaluate(self, f: FloatArray) -> FloatArray:
-        """(N,) the best plane at each profile; an infinite multiplier holds only where its frequency is 0."""
-        best = np.full(len(f), -np.inf)
-        for intercept, plane in zip(self._intercepts, self._planes, strict=True):
-            infinite = np.isinf(plane)
-            value = intercept - f @ np.where(infinite, 0.0, plane)
-            value[(f[:, infinite] > 0).any(axis=1)] = -np.inf
-            np.maximum(best, value, out=best)
-        return best
+    def _own(self, f: FloatArray) -> FloatArray:
+        """(N,) the best plane of each profile at that profile."""
+        planes = self._planes(f)
+        return np.array([one.at(g[None])[0] for one, g in zip(planes, f, strict=True)])
 
-    def _shared(self, f: FloatArray) -> FloatArray:
-        """(N,) what the one-letter planes of the anchors give at each profile: how well anchors serve a batch."""
-        best = np.full(len(f), -np.inf)
-        for g, bound, slope in zip(self._anchors, self._anchor_bounds, self._anchor_slopes, strict=True):
-            value = bound + (g - f) @ slope
-            value[(f[:, g == 0.0] > 0).any(axis=1)] = -np.inf
-            np.maximum(best, value, out=best)
-        return best
+    def _planes(self, f: FloatArray) -> list[Planes]:
+        """The planes of each profile (N, C), searched for where they are not kept."""
+        missing = np.array([k for k, g in enumerate(f) if g.tobytes() not in self._kept], dtype=np.intp)
+        if len(self._kept) + len(missing) > MAX_KEPT:
+            self._kept.clear()
+            missing = np.arange(len(f))
+        letter = profile_rate(self._pmf, self._matrix, f[missing])
+        slopes = np.asarray(letter.multipliers).reshape(-1, self.num_classes)
+        # Shannon's bound: the one-letter plane less the memory of one letter.
+        shannon = np.asarray(letter.lower).reshape(-1) + (slopes * f[missing]).sum(axis=1) - self._memory
+        # Profiles that forbid the same outcomes are searched for together; the compiled search lets threads run.
+        usable = np.stack([self._usable(g) for g in f[missing]]) if len(missing) else np.empty((0, 0), bool)
+        parts = [
+            part
+            for pattern in np.unique(usable, axis=0)
+            for part in _chunks(np.flatnonzero((usable == pattern).all(axis=1)))
+        ]
+        conditions = range(len(self._conditions(self.n)) - 1)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            waiting = [
+                [pool.submit(self._search, k, f[missing[part]], slopes[part], usable[part[0]]) for k in conditions]
+                for part in parts
+            ]
+            found = [[one.result()[:2] for one in each] for each in waiting]
+        for part, each in zip(parts, found, strict=True):
+            for row, index in enumerate(part):
+                g = f[missing[index]]
+                self._kept[g.tobytes()] = Planes(
+                    np.array([shannon[index], *(intercepts[row] for intercepts, _ in each)]),
+                    np.stack([np.where(g > 0, slopes[index], np.inf), *(m[row] for _, m in each)]),
+                )
+        return [self._kept[g.tobytes()] for g in f]
 
-    def _add_planes(self, f: FloatArray, bounds: FloatArray, slopes: FloatArray) -> None:
-        """Greedy: the profile that the anchors so far serve worst becomes an anchor."""
-        served = self._shared(f)
-        for _ in range(MAX_PLANES_PER_CALL):
-            loss = bounds - np.maximum(served, 0.0)
-            worst = int(np.argmax(loss))
-            if loss[worst] <= SHARING_TOLERANCE or len(self._anchors) >= MAX_PLANES:
-                break
-            self._anchors = np.vstack([self._anchors, f[worst]])
-            self._anchor_bounds = np.append(self._anchor_bounds, bounds[worst])
-            self._anchor_slopes = np.vstack([self._anchor_slopes, slopes[worst]])
-            for index, condition in enumerate(self._conditions):
-                plane = self._ascend(index, f[worst], slopes[worst])
-                self._intercepts = np.append(self._intercepts, plane.lower / LN2 - condition.memory)
-                self._planes = np.vstack([self._planes, plane.multipliers / LN2])
-            value = bounds[worst] + (f[worst] - f) @ slopes[worst]
-            value[(f[:, f[worst] == 0.0] > 0).any(axis=1)] = -np.inf
-            served = np.maximum(served, value)
+    def _usable(self, f: FloatArray) -> NDArray[np.bool_]:
+        """(Y,) the outcomes with a cell that the profile does not forbid."""
+        return np.asarray(((self._classes < 0) | (f[self._classes] > 0)).any(axis=0))
 
-    def _ascend(self, index: int, f: FloatArray, slope: FloatArray) -> Ascent:
-        """The best plane at `f` under condition `index` (-1: nothing known), from the one-letter multipliers."""
-        m = np.where(f > 0, np.clip(slope * LN2, 0.0, LARGEST), np.inf)
-        outcomes = self._classes.shape[1]
-        uniform = np.full((1, outcomes, 1), 1.0 / outcomes)
-        solution = self._letter_blocks.solve(m, self._letter, uniform, tol=1e-7, iterations=50, effort=0)
-        kernel = self._letter_blocks.kernels(m)[0] * solution.output[0, :, 0]
-        levels = [(level.blocks, level.conditions[index]) for level in self._levels]
-        entropy = (levels[-1][1].memory + self.entropy_rate.lower) * LN2
-        return ascend(levels, f, m, kernel / kernel.sum(axis=1, keepdims=True), entropy, PLANE_TOLERANCE * LN2)
+    def _search(
+        self, index: int, f: FloatArray, slopes: FloatArray, usable: NDArray[np.bool_]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The planes of (N, C) profiles under condition `index`, and the laws of the outcome block at the end.
+
+        Starts from the one-letter multipliers and goes from short to long blocks. Returns (N,) intercepts less the
+        memory and (N, C) multipliers in bits, and (N, G, Y**n1, Y**n2) laws.
+        """
+        from envrate.rd import _block_kernel as kernel
+
+        classes = np.ascontiguousarray(self._classes[:, usable])
+        n, outcomes = self._affordable(classes.shape[1]), classes.shape[1]
+        m = np.where(f > 0, np.clip(slopes * LN2, 0.0, kernel.LARGEST), np.inf)
+        pmf = np.ascontiguousarray(self._pmf[self._letters])
+        channels = np.stack([kernel.letter_channel(classes, pmf, one) for one in m])
+        intercepts = np.empty(len(f))
+        found: list[tuple[FloatArray, int]] = []  # multipliers and the length of the blocks that they are best for
+        for length in sorted({max(1, n // 4), max(1, n // 2), n}):
+            last = length == n
+            condition = self._conditions(length)[index]
+            shape = (outcomes ** ((length + 1) // 2), outcomes ** (length // 2))
+            q = np.empty((len(f), len(condition.weights), *shape))
+            problem = classes, length, condition.laws, condition.weights, f
+            if last and len(found) > 1:  # multipliers go about with 1/n: a second place to start from
+                (m1, n1), (m2, n2) = found[-2:]
+                with np.errstate(invalid="ignore"):
+                    ahead = m2 + (m2 - m1) * (1.0 / n2 - 1.0 / n) / (1.0 / n1 - 1.0 / n2)
+                ahead = np.where(f > 0, np.clip(ahead, 0.0, kernel.LARGEST), np.inf)
+                planes = []
+                for start in (m, ahead):
+                    kernel.climb(*problem, start.copy(), channels, q, 0, 0, 0.0, START_STEPS, 1.0, intercepts)
+                    planes.append(intercepts - (f * np.where(f > 0, start, 0.0)).sum(axis=1))
+                m = np.where((planes[1] > planes[0])[:, None], ahead, m)
+            kernel.climb(
+                *problem, m, channels, q,
+                0 if last else SHORT_ROUNDS, FULL_MOVES if last else SHORT_MOVES, FULL_STRIDE if last else SHORT_STRIDE,
+                FULL_STEPS if last else SHORT_STEPS, PLANE_TOLERANCE * LN2, intercepts,
+            )
+            found.append((m.copy(), length))
+        return intercepts / LN2 - condition.memory - ROUNDING, m / LN2, q
 
     # -- both ends --------------------------------------------------------------------------------------------------
 
@@ -206,20 +272,41 @@ class MarkovProfile:
     def upper(self, frequencies: ArrayLike) -> FloatArray:
         """Upper end of the rate at each profile, (...) bits per letter: R_n, and the one-letter rate.
 
-        The channel found for the block is mixed with one that handles everything until every frequency holds.
+        The channel found for the block is sharpened, and mixed with one that handles everything, until every
+        frequency holds.
         """
-        f = self._checked(frequencies)
+        f = self._checked("frequencies", frequencies)
         flat = f.reshape(-1, self.num_classes)
-        letter = profile_rate(self._pmf, self._classes, flat)
-        out = np.minimum(np.asarray(letter.upper), self.entropy_rate.upper)
+        letter = profile_rate(self._pmf, self._matrix, flat)
+        out = np.minimum(np.asarray(letter.upper).reshape(-1), self.entropy_rate.upper)
         if not self._memoryless:
-            for i, (g, slope) in enumerate(zip(flat, np.asarray(letter.multipliers), strict=True)):
-                out[i] = min(out[i], self._ascend(-1, g, slope).upper / LN2)
+            for i, (g, slope) in enumerate(zip(flat, np.asarray(letter.multipliers).reshape(flat.shape), strict=True)):
+                out[i] = min(out[i], self._reached(g, slope))
         return np.asarray(np.maximum(out, 0.0).reshape(f.shape[:-1]))
+
+    def _reached(self, f: FloatArray, slope: FloatArray) -> float:
+        """Information in bits per letter of a block channel that meets the profile (C,)."""
+        usable = self._usable(f)
+        _, planes, laws = self._search(-1, f[None], slope[None], usable)
+        classes = self._classes[:, usable]
+        n = self._affordable(classes.shape[1])
+        blocks = Blocks(np.stack([(classes == c).astype(float) for c in range(self.num_classes)]), n)
+        condition, free = self._conditions(n)[-1], f > 0
+        everything = (condition.memory + self.entropy_rate.lower) * LN2
+        m, best = planes[0] * LN2, np.inf
+        for _ in range(MEETING_MOVES):
+            _, costs, information = blocks.channel(m, condition, laws[0])
+            over = costs > f
+            share = 1.0 - float(np.min(f[over] / costs[over], initial=1.0))
+            best = min(best, (1.0 - share) * information / n + share * everything)
+            if share <= 1e-12 and (costs[free & (m > 0)] >= f[free & (m > 0)] * (1.0 - 1e-9)).all():
+                break
+            m = np.where(free, np.maximum(m + np.log(np.maximum(costs, 1e-300) / np.where(free, f, 1.0)), 0.0), np.inf)
+        return best / LN2
 
     def bracket(self, frequencies: ArrayLike) -> Bracket:
         """The rate at one profile (C,) in bits per letter, both ends certified."""
-        f = self._checked(frequencies)
+        f = self._checked("frequencies", frequencies)
         if f.ndim != 1:
             raise ValueError(f"frequencies: expected one profile of {self.num_classes} numbers, got shape {f.shape}")
         upper = float(self.upper(f))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -24,6 +25,14 @@ def classes_for(header: Header, stratum: int = 0, *, resolved: bool = False) -> 
     source = header.strata[stratum]
     distortion = None if header.task is None else header.task.distortion
     return profile(source.pmf, distortion, source.exchangeable, resolved=resolved)
+
+
+@lru_cache(maxsize=32)
+def _process(
+    transition: tuple[tuple[float, ...], ...], response: tuple[int, ...], classes: tuple[tuple[int, ...], ...]
+) -> rd.MarkovProfile:
+    """One per source and reading, so that what was searched for once is kept; its rates depend on no call before."""
+    return rd.MarkovProfile(transition, response, classes, BLOCK_LETTERS)
 
 
 @final
@@ -52,25 +61,32 @@ class CreditedRate:
         if hasattr(task.latent, "matrix"):
             response = np.minimum(task.table, 1) if merged else np.asarray(task.table)
             matrix = self.classes.matrix[: int(response.max()) + 1]
-            self._blocks = rd.MarkovProfile(task.latent.matrix, response, matrix, BLOCK_LETTERS)
+            self._blocks = _process(
+                tuple(map(tuple, task.latent.matrix.tolist())),
+                tuple(response.tolist()),
+                tuple(map(tuple, matrix.tolist())),
+            )
             self.method = self._blocks.method
         else:
             self._memory = memory(task)  # merging only lessens the memory, so this one serves both
             self.method = "one letter less the memory"
 
-    def lower(self, frequencies: FloatArray) -> FloatArray:
-        """(...) bits per letter at frequencies (..., C); NaN where a frequency is NaN."""
+    def lower(self, frequencies: FloatArray, *, anchors: FloatArray | None = None) -> FloatArray:
+        """(...) bits per letter at frequencies (..., C); NaN where a frequency is NaN.
+
+        With `anchors` (J, C) a chain's rate at all of them is bounded by the planes of those; see `rd.MarkovProfile`.
+        """
         flat = frequencies.reshape(-1, frequencies.shape[-1])
         known = np.isfinite(flat).all(axis=1)
         out = np.full(len(flat), np.nan)
         if known.any():
             unique, back = np.unique(flat[known], axis=0, return_inverse=True)
-            out[known] = self._lower(unique)[back.ravel()]
+            out[known] = self._lower(unique, anchors)[back.ravel()]
         return np.asarray(out.reshape(frequencies.shape[:-1]))
 
-    def _lower(self, frequencies: FloatArray) -> FloatArray:
+    def _lower(self, frequencies: FloatArray, anchors: FloatArray | None) -> FloatArray:
         if self._blocks is not None:
-            return np.asarray(self._blocks.lower(frequencies))
+            return np.asarray(self._blocks.lower(frequencies, anchors=anchors))
         rate = np.asarray(rd.profile_rate(self.classes.pmf, self.classes.matrix, frequencies).lower)
         return np.asarray(np.maximum(rate - self._memory, 0.0) if self._memory else rate)
 

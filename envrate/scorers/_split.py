@@ -177,7 +177,6 @@ class _Run:
             unheard = Contexts(blind.weight, blind.posterior, np.zeros(len(blind.weight), bool))
             guess = climb(scale, Situations.of(unheard, resolved=resolved), starts)
             groups += [[table], [table, decoded[0]], ideal, guess[:1]]
-        # One batch: a source with memory shares its planes over all of it.
         rates = scale.credited(np.concatenate([np.stack(group) for group in groups])) * MS_PER_S / task.tick_ms
         ends = np.cumsum([len(group) for group in groups])
         best = np.array([part.max() for part in np.split(rates, ends[:-1])]).reshape(len(self.levels), 4)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envrate import rd
+from envrate.rd import _block_kernel
 from envrate.rd._blocks import Blocks, Condition, block_law
 from envrate.rd._chain import function_of_chain
 
@@ -131,23 +132,72 @@ def test_no_channel_beats_the_lower_end(seed, states):
 def test_planes_of_one_profile_hold_at_all_others():
     # A plane made for one profile is a bound at every other one; the bound there never exceeds the upper end.
     profile = rd.MarkovProfile(sticky(0.1), [0, 1], BINARY, n=6)
-    profile.lower([0.02, 0.05])
     rng = np.random.default_rng(1)
     f = rng.uniform(0.0, 0.25, size=(20, 2))
-    values = profile._evaluate(f)
+    values = profile.lower(f, anchors=[0.02, 0.05])
     assert (values <= profile.upper(f) + 1e-9).all()
+    assert (values > 0.0).any()
 
 
-def test_a_batch_keeps_its_shape_and_shares_planes():
-    profile = rd.MarkovProfile(sticky(0.2), [0, 1], BINARY, n=6)
+def test_a_rate_depends_on_its_profile_only():
+    # Alone, in any batch and after any other call it is the same, to the last bit.
     rng = np.random.default_rng(0)
-    f = np.array([0.04, 0.05]) * rng.uniform(0.9, 1.1, size=(100, 3, 2))
-    values = profile.lower(f)
-    assert values.shape == (100, 3)
-    assert len(profile._intercepts) < 25
-    alone = rd.MarkovProfile(sticky(0.2), [0, 1], BINARY, n=6)
-    singles = np.array([alone.lower(g) for g in f[:5, 0]])
-    assert np.abs(values[:5, 0] - singles).max() < 2.5e-3
+    f = np.array([0.04, 0.05, 0.02]) * rng.uniform(0.5, 2.0, size=(6, 2, 3))
+    classes = [[-1, 0, 2], [1, -1, 2]]
+
+    def fresh():
+        return rd.MarkovProfile(sticky(0.2), [0, 1], classes, n=6)
+
+    together = fresh().lower(f)
+    assert together.shape == (6, 2)
+    alone = np.array([[fresh().lower(g) for g in row] for row in f])
+    profile = fresh()
+    profile.lower(f[3:], anchors=f[0])
+    backwards = profile.lower(f[::-1])[::-1]
+    assert np.array_equal(together, alone) and np.array_equal(together, backwards)
+
+
+def test_anchors_bound_their_surroundings():
+    # A convex rate is above its planes, and near an anchor by little: half the curvature times the square of the step.
+    profile = rd.MarkovProfile(sticky(0.2), [0, 1], BINARY, n=6)
+    centre = np.array([0.04, 0.05])
+    f = centre * np.random.default_rng(0).uniform(0.9, 1.1, size=(30, 2))
+    own, shared = profile.lower(f), profile.lower(f, anchors=centre)
+    assert (shared <= own + 3e-5).all()  # the certificate of a plane is good to 2e-5
+    assert (own - shared).max() < 1e-3
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_every_plane_is_certified(seed):
+    """The search's own evaluation of a plane against one with the full Kronecker power and an independent dual bound.
+
+    V_n(m) >= F(q) - log max c for every q (Gallager 1968, theorem 9.4.1), and V_n(m) <= F(q).
+    """
+    rng = np.random.default_rng(seed)
+    letters, outcomes, n = 2, int(rng.integers(2, 4)), 3
+    classes = np.full((letters, outcomes), -1)
+    cells = [(a, y) for a in range(letters) for y in range(outcomes) if y != a]
+    for number, (a, y) in enumerate(cells):
+        classes[a, y] = number
+    f = rng.uniform(0.005, 0.15, (1, len(cells)))
+    weights = np.array([0.3, 0.7])
+    laws = rng.dirichlet(np.ones(letters**n), 2).reshape(2, 4, 2)
+    m, intercept = rng.uniform(0.0, 4.0, f.shape), np.empty(1)
+    q = np.empty((1, 2, outcomes**2, outcomes))
+    channels = rng.dirichlet(np.ones(outcomes), (1, letters))
+    _block_kernel.climb(classes, n, laws, weights, f, m, channels, q, 20, 6, 1.0, 300, 1e-6, intercept)
+    kernel = np.where(classes < 0, 1.0, np.exp(-m[0][classes]))
+    full = np.kron(np.kron(kernel, kernel), kernel)
+    value = 0.0
+    for weight, law in zip(weights, laws.reshape(2, -1), strict=True):
+        # Blahut-Arimoto to the end, from the uniform law.
+        start = np.full(outcomes**n, outcomes**-n)
+        for _ in range(4000):
+            start = start * (full.T @ (law / (full @ start)))
+        value -= weight * float(law @ np.log(full @ start)) / n
+    assert intercept[0] <= value + 1e-9
+    assert intercept[0] >= value - 2e-4
 
 
 def test_more_letters_raise_the_lower_end():
