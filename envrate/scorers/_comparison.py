@@ -92,6 +92,7 @@ class Resampled:
     draws: FloatArray  # (R, L)
     influence: FloatArray  # (B, L)
     sparse: FloatArray  # (L,) C with rare failures at their upper bounds
+    ties: FloatArray  # (L,) C at what a maximum over tied shares of e may hide
     severity: FloatArray  # (L,)
     severity_draws: FloatArray  # (R, L)
     severity_influence: FloatArray  # (B, L)
@@ -185,6 +186,7 @@ def _expanded(scores: Scores, level_of: IntArray) -> Resampled:
         draws=np.fmax.accumulate(scores.resampled, axis=1)[:, level_of],
         influence=scores.influence[:, best][:, level_of],
         sparse=np.fmax.accumulate(scores.sparse)[level_of],
+        ties=np.fmax.accumulate(scores.ties)[level_of],
         severity=scores.severity[level_of],
         severity_draws=scores.severity_resampled[:, level_of],
         severity_influence=scores.severity_influence[:, level_of],
@@ -266,9 +268,9 @@ def compare(
 def _differences(levels: IntArray, reading: str, x: Resampled, y: Resampled, *, paired: bool) -> list[Difference]:
     low, high = _interval(x.credited, y.credited, x.draws, y.draws, x.influence, y.influence, paired=paired)
     gap = x.credited - y.credited
-    # A failure hardly seen in a can only lower a; one hardly seen in b can only lower b.
-    low = gap - np.hypot(gap - low, x.credited - x.sparse)
-    high = gap + np.hypot(high - gap, y.credited - y.sparse)
+    # A failure hardly seen in a can only lower a; tied shares of e in b can only raise b; and the other way round.
+    low = gap - np.sqrt((gap - low) ** 2 + (x.credited - x.sparse) ** 2 + (y.ties - y.credited) ** 2)
+    high = gap + np.sqrt((high - gap) ** 2 + (y.credited - y.sparse) ** 2 + (x.ties - x.credited) ** 2)
     harm = x.severity - y.severity
     harm_low, harm_high = _interval(
         x.severity, y.severity, x.severity_draws, y.severity_draws, x.severity_influence, y.severity_influence,

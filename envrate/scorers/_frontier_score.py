@@ -28,6 +28,7 @@ class Scores:
 
     credited: FloatArray  # (L,)
     sparse: FloatArray  # (L,) the same with sparse classes at their Clopper-Pearson bounds
+    ties: FloatArray  # (L,) the same at what a maximum over tied shares of e may hide
     chance: FloatArray  # (L,) what outcomes that do not look at the required symbol exceed in 2.5 % of runs
     detection: FloatArray  # (L,)
     resampled: FloatArray  # (R, L)
@@ -192,15 +193,18 @@ def _profile_scores(
     for r, (classes, rate) in enumerate(zip(source.readings, source.rates, strict=True)):
         point, table = source.profiles[r], source.tables[r]
         sparse = _intervals.sparse_bounds(classes, source.fallback, point, table, effect)
-        # One call, so that all are bounded by the same planes.
-        bits = rate.lower(np.concatenate([point[None], sparse[None], draws[r]])) * source.per_second
+        ties = _intervals.tied_bounds(classes, source.fallback, point, table, effect)
+        ends = np.stack([point, sparse, ties])
+        bits = rate.lower(ends) * source.per_second
+        drawn = rate.lower(draws[r], anchors=ends.reshape(-1, ends.shape[-1])) * source.per_second
         found = Scores(
             credited=bits[0],
             sparse=bits[1],
+            ties=bits[2],
             chance=_intervals.chance_bound(classes, source.fallback, bits[0] / source.per_second, effect, rng)
             * source.per_second,
             detection=_detection(header, classes, table, bits[0] / source.per_second) * source.per_second,
-            resampled=bits[2:],
+            resampled=drawn,
             influence=-np.einsum("blc,lc->bl", changes[r], source.slopes[r]) * source.per_second,
             severity=_severity.severity(classes, point),
             severity_sparse=_severity.severity(classes, sparse),
@@ -223,6 +227,7 @@ def _at_least(resolved: Scores, output_only: Scores) -> Scores:
         output_only,
         credited=np.maximum(resolved.credited, output_only.credited),
         sparse=np.maximum(resolved.sparse, output_only.sparse),
+        ties=np.maximum(resolved.ties, output_only.ties),
         chance=np.maximum(resolved.chance, output_only.chance),
         detection=np.where(larger, output_only.detection, resolved.detection),
         resampled=np.maximum(resolved.resampled, output_only.resampled),
@@ -268,6 +273,7 @@ def _item_scores(tally: Tally, trace: Trace | None, stratum: int, levels: IntArr
     return Scores(
         credited=rate,
         sparse=rate,
+        ties=rate,
         chance=np.zeros_like(rate),
         detection=rate if timing else np.where(np.isfinite(rate), 0.0, np.nan),
         resampled=np.asarray(drawn),

@@ -1,9 +1,13 @@
-"""What the bootstrap cannot see: classes of consequences with few or no events.
+"""What the bootstrap cannot see: classes of consequences with few or no events, and tied shares of e.
 
 A resample of a run without a miss has no miss, however short the run. Where a class has fewer than 5 events, its
 frequency goes to its one-sided Clopper-Pearson bound with the effective sample size, and what that costs in bits is
 added to the bootstrap's lower half, root of the sum of squares (the square-and-add rule for independent errors; Zou
 and Donner 2008).
+
+e is bounded by the largest of its shares. Where several required symbols have the same share, as with honest erasure,
+the largest of their counted shares is above it more often than not, and the rate at it too low; what that may hide is
+added to the upper half in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from envrate.scorers._credited import CreditedRate
 from envrate.scorers._profile import Profile
-from envrate.scorers._resolved import HEARD, REDUCED, UNHEARD, conditional, required_counts
+from envrate.scorers._resolved import (
+    ASKED,
+    HEARD,
+    REDUCED,
+    UNHEARD,
+    UNKNOWN_TO_AGENT,
+    conditional,
+    required_counts,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -22,6 +34,8 @@ FEW = 5
 #: A rate with fewer events behind it than this is withheld.
 MIN_EVENTS = 10
 LEVEL = 0.95
+#: Shares of e that differ by less than this many standard errors count as tied.
+TIED_WITHIN = 3.0
 #: Runs drawn to see what chance adds.
 CHANCE_RUNS = 1000
 
@@ -103,6 +117,44 @@ def sparse_bounds(
     return np.where(sparse, np.maximum(frequencies, upper * classes.mass), frequencies)
 
 
+def tied_bounds(
+    classes: Profile, total: FloatArray, frequencies: FloatArray, conditional: FloatArray, effect: FloatArray
+) -> FloatArray:
+    """(L, C) frequencies with the common bound on e lowered by what a maximum over k tied shares may add.
+
+    An interval of one share has the reach z = 1.96 standard errors. Each of k independent tied shares is below its
+    own share plus q errors with probability 0.975 ** (1 / k), q the normal quantile of that, and so is their maximum
+    with probability 0.975 (Sidak 1967; for bounds that are a maximum, Chernozhukov, Lee and Rosen 2013). Errors of the
+    reach sqrt(q^2 - z^2) make up the difference when they are added in squares; with k = 1 there is none.
+
+    Args:
+        classes: of the source.
+        total: (L, A, A + 4) reduced counts of the run.
+        frequencies: (L, C) of the run.
+        conditional: (L, A, A + 2) table of the run.
+        effect: (L,) design effect.
+    """
+    from scipy.special import ndtri
+
+    if not classes.resolved:
+        return frequencies
+    possible = classes.pmf > 0
+    share = np.where(possible, conditional[..., -1], -np.inf)  # (L, A)
+    safe = np.where(possible, share, 0.0)
+    ticks = np.where(possible, required_counts(total), 1.0)
+    heard, asked = total[..., HEARD], total[..., ASKED]
+    doubt = total[..., UNKNOWN_TO_AGENT] / np.maximum(asked, 1.0)  # of the probed silences
+    variance = safe * (1.0 - safe) / ticks + (heard / ticks) ** 2 * doubt * (1.0 - doubt) / np.maximum(asked, 1.0)
+    variance = np.where(possible, variance * effect[:, None], 0.0)
+    top = share.argmax(axis=1)[:, None]
+    largest, spread = np.take_along_axis(share, top, 1), np.take_along_axis(variance, top, 1)
+    tied = (largest - share <= TIED_WITHIN * np.sqrt(variance + spread)).sum(axis=1)
+    tail = (1.0 + LEVEL) / 2
+    reach = np.sqrt(np.maximum(ndtri(tail ** (1.0 / tied)) ** 2 - ndtri(tail) ** 2, 0.0))
+    lowered = np.maximum(largest[:, 0] - reach * np.sqrt(spread[:, 0]), 0.0)
+    return np.where(classes.common, np.minimum(frequencies, lowered[:, None] * classes.mass), frequencies)
+
+
 def chance_bound(
     classes: Profile, total: FloatArray, bits: FloatArray, effect: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
@@ -138,6 +190,6 @@ def chance_bound(
     return out
 
 
-def add_in_squares(point: FloatArray, lower: FloatArray, sparse: FloatArray) -> FloatArray:
-    """Lower end from the bootstrap's and from the rate at the sparse classes' bounds; both at most `point`."""
-    return np.asarray(point - np.hypot(np.maximum(point - lower, 0.0), np.maximum(point - sparse, 0.0)))
+def add_in_squares(point: FloatArray, lower: FloatArray, other: FloatArray) -> FloatArray:
+    """Lower end from the bootstrap's and from the rate at other frequencies; both at most `point`."""
+    return np.asarray(point - np.hypot(np.maximum(point - lower, 0.0), np.maximum(point - other, 0.0)))
