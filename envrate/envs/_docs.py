@@ -29,6 +29,12 @@ def page(core: Core) -> str:
         sends = f"A packet of {core.renderer.packet_bits(task)} bits at each tick's onset."
     else:
         sends = f"Frames of {clock.frame_ms} ms, {core.renderer.packet_bits(task)} bits each, sent when captured."
+    legend = core.renderer.legend(task)
+    what = "state" if hasattr(task.latent, "num_states") else "value"
+    first = 0 if what == "state" else 1
+    shows = "\n".join(f"- {what} {k}: {meaning}" for k, meaning in enumerate(legend.meanings, first))
+    if task.probes is not None:
+        shows += f"\n- a question: {legend.question}"
     probes = "" if task.probes is None else (
         f" A tick is probed at rate {task.probes.rate}, {task.probes.after_ms} ms after its onset; answers count for "
         f"{task.probes.deadline_ms} ms."
@@ -44,6 +50,9 @@ def page(core: Core) -> str:
 A dict. `signal` {(core.window, *spec.shape)} {spec.dtype}: the newest packets that arrived in this micro-turn, newest
 last; {spec.empty:g} in empty slots{stays}. `age_ms` ({core.window},): since each
 packet's capture ended, -1 in empty slots. `fresh`: packets that arrived in this micro-turn.{probes}
+
+A packet is {legend.packet}.
+{shows}
 
 ## Action
 {action}

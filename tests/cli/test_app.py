@@ -26,7 +26,7 @@ def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(capfd, "--version")[1].startswith("envrate ")
 
 
-@pytest.mark.parametrize("arguments", [("taskz",), ("tasks", "--jsn"), ("tasks", "extra")])
+@pytest.mark.parametrize("arguments", [("taskz",), ("tasks", "--jsn"), ("tasks", "alert", "extra"), ("tasks", "alrt")])
 def test_bad_usage_is_one_line_and_status_2(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
     status, out, err = run(capfd, *arguments)
     assert (status, out) == (2, "")
@@ -46,3 +46,10 @@ def test_importing_the_package_is_light() -> None:
     code = f"import sys, envrate; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_page_of_a_task_says_how_its_states_show(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capfd, "tasks", "alert-probed", "--modality", "audio")
+    assert status == 0 and "- state 2: a tone of 524 Hz" in out and "- a question: a chirp" in out
+    status, out, _ = run(capfd, "tasks", "track3", "--modality", "proprio", "--json")
+    assert status == 0 and len(json.loads(out)["legend"]["meanings"]) == 3
