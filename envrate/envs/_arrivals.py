@@ -168,11 +168,22 @@ def shown(
         signal = _pictures(one, packets, lasting, jnp.full(spec.shape, empty), batch)
         if spec.holds:
             signal = jnp.where((fresh > 0).reshape(*batch, 1, *(1,) * len(spec.shape)), signal, held)
-        return (BatchFirst(signal) if batch else signal), (signal if spec.holds else ())
+        return as_signal(core, signal, batch), (signal if spec.holds else ())
     if not spec.holds:
         return signal, ()
     kept = jnp.where((fresh > 0).reshape(1, *(1,) * len(spec.shape), *batch), signal, held)
     return kept, kept
+
+
+def blank(core: Core, batch: tuple[int, ...]) -> Any:
+    """A window of empty slots."""
+    shape = (core.window, *core.signal.shape)
+    return jnp.full((*shape, *batch) if is_small(core) else (*batch, *shape), core.signal.empty, core.signal.dtype)
+
+
+def as_signal(core: Core, window: Any, batch: tuple[int, ...]) -> Any:
+    """A window as an observation holds it: marked where the batch is its first axis."""
+    return BatchFirst(window) if batch and not is_small(core) else window
 
 
 def _pictures(one: Any, packets: Any, lasting: Any, empty: Any, batch: tuple[int, ...]) -> Any:

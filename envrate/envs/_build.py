@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from envrate import _ids, tasks
 from envrate.channels import Link, as_link
@@ -52,6 +52,18 @@ def core(
     if hasattr(renderer, "for_link"):  # codec="auto" is settled by the bandwidth
         renderer = renderer.for_link(task, link.bandwidth_bps)
     return Core(task, renderer, link, num_ticks=num_ticks, compute_ms=compute_ms, max_steps=max_steps, keep=keep)
+
+
+def without_numbers(given: Core) -> Core:
+    """The one core for all that differ in nothing but their links' numbers; only what fixes sizes is kept of a link."""
+    sizes = Link(
+        max_age_ms=given.link.max_age_ms,
+        buffer_bits=0 if given.drops_oldest else None,
+        drop="oldest" if given.drops_oldest else "newest",
+        uplink_ms=given.link.uplink_ms if given.task.is_tracking else 0,
+    )
+    clock, renderer = given.clock, cast(Any, given.renderer)  # a frozen dataclass, so it can be looked up
+    return core(given.task, renderer, sizes, clock.num_ticks, given.compute_ms, clock.max_steps, given.keep)
 
 
 def make_core(task: Any, modality: Any, link: Any, *, num_ticks: int, compute_ms: int, keep: bool = False) -> Core:

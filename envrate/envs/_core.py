@@ -64,6 +64,8 @@ class Record(NamedTuple):
 class Core:
     """One task seen through one renderer: static settings and the functions `init` and `step`.
 
+    Each is made of two, so that a loop need not carry pictures: `start`, then `observe` and `advance` in turns.
+
     Args:
         task: what is demanded.
         renderer: how the latent is shown.
@@ -94,7 +96,7 @@ class Core:
         self.signal = renderer.signal(task)
         self.window = _checks.integer("renderer.window", renderer.window(task), 1)
         self.age_ms = _kernel.max_age(link, task.horizon_ms)
-        self._keep = keep
+        self.keep = keep
         self.params = self.link_params(link)
         self.drops_oldest = bool(self.params.oldest)
         self.sampler = _kernels.kernel(task.latent, task.tick_ms)
@@ -107,7 +109,7 @@ class Core:
     @cached_property
     def slots(self) -> int:
         """Packets of the signal that are kept."""
-        age_ms = max(self.age_ms, self.settle_ms + self.clock.turn_ms) if self._keep else self.age_ms
+        age_ms = max(self.age_ms, self.settle_ms + self.clock.turn_ms) if self.keep else self.age_ms
         return self.clock.slots(age_ms, self.clock.packet_ms)
 
     @cached_property
@@ -133,7 +135,20 @@ class Core:
     # -- functions ----------------------------------------------------------------------------------------------
 
     def init(self, p: LinkParams, key: Any, episode: Any) -> tuple[State, Observation]:
-        """The state and the observation at reset: tick 0 has begun; what arrives at once is shown.
+        """The state and the observation at reset; arguments as of `start`."""
+        return self.observe(self.start(p, key, episode))
+
+    def step(self, p: LinkParams, state: State, action: Any) -> tuple[State, Observation, Any, Record]:
+        """One micro-turn: `advance`, then `observe`.
+
+        Returns:
+            The state, the observation, (*batch) float32 reward and the record.
+        """
+        state, reward, record = self.advance(p, state, action)
+        return *self.observe(state), reward, record
+
+    def start(self, p: LinkParams, key: Any, episode: Any) -> State:
+        """The state at reset, before its observation: tick 0 has begun.
 
         Args:
             p: the link.
@@ -149,30 +164,40 @@ class Core:
         transit = _packets.start(self, stamps, z, batch)
         if self.clock.frame_ms is None:
             transit = _packets.send_signal(self, p, transit, stamps, values, zero, zero, jnp.bool_(True), zero)
-        window, fresh = _arrivals.arrivals(self, transit, now, jnp.int32(-1), batch)
-        held: PyTree = ()
-        if self.signal.holds:
-            shape = (self.window, *self.signal.shape)
-            shape = (*shape, *batch) if _arrivals.is_small(self) else (*batch, *shape)
-            held = jnp.full(shape, self.signal.empty, self.signal.dtype)
-        signal, held = _arrivals.shown(self, stamps, window, fresh, held, batch)
-        pending = pending._replace(newest=window.newest_tick)
-        state = State(now, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
+        held: PyTree = _arrivals.blank(self, batch) if self.signal.holds else ()
+        return State(now, jnp.asarray(episode, jnp.int32), key, latent, values, pending, transit, held)
+
+    def observe(self, state: State, *, render: bool = True) -> tuple[State, Observation]:
+        """What arrived in the micro-turn that led to `state`, and the state of one who has seen it.
+
+        Args:
+            state: from `start` or `advance`.
+            render: whether the signal is wanted; else it is empty.
+        """
+        batch = tuple(jnp.shape(state.key[0]))
+        begin = state.now[Tempo.NOW] - self.clock.turn_ms
+        window, fresh = _arrivals.arrivals(self, state.transit, state.now, begin, batch)
+        pending = state.pending._replace(newest=jnp.maximum(state.pending.newest, window.newest_tick))
+        state = state._replace(pending=pending)
+        if render:
+            signal, held = _arrivals.shown(self, Stamps(state.key, state.episode), window, fresh, state.held, batch)
+            state = state._replace(held=held)
+        else:
+            signal = _arrivals.as_signal(self, _arrivals.blank(self, batch), batch)
         return state, Observation(signal, window.age_ms, fresh)
 
-    def step(self, p: LinkParams, state: State, action: Any) -> tuple[State, Observation, Any, Record]:
-        """One micro-turn: the action computed from the last observation, then the world up to the next one.
+    def advance(self, p: LinkParams, state: State, action: Any) -> tuple[State, Any, Record]:
+        """The action computed from the last observation, then the world up to the next one.
 
         Args:
             p: the link.
-            state: the state.
+            state: from `observe`.
             action: (*batch) int32; (factors, *batch) int32 where responses name ticks or probes are answered; or
                 (d, *batch) float32 where the task tracks.
 
         Returns:
-            The state, the observation, (*batch) float32 reward and the record.
+            The state, (*batch) float32 reward and the record.
         """
-        batch = tuple(jnp.shape(state.key[0]))
         stamps, before = Stamps(state.key, state.episode), state.now
         now = self.tempo.advance(before)
         begin, tick = before[Tempo.NOW], now[Tempo.TICK]
@@ -194,13 +219,8 @@ class Core:
         pending = _answers.begin(self, pending, z, now, onset)
         transit, gone_probe = _packets.begin_probe(self, state.transit, stamps, z, tick, onset)
         transit, gone = _packets.send_step(self, p, transit, stamps, values, before, now, chance)
-
-        window, fresh = _arrivals.arrivals(self, transit, now, begin, batch)
-        pending = pending._replace(newest=jnp.maximum(pending.newest, window.newest_tick))
-        signal, held = _arrivals.shown(self, stamps, window, fresh, state.held, batch)
-        state = State(now, state.episode, state.key, latent, values, pending, transit, held)
-        record = Record(*given, z, gone, gone_probe)
-        return state, Observation(signal, window.age_ms, fresh), reward, record
+        state = State(now, state.episode, state.key, latent, values, pending, transit, state.held)
+        return state, reward, Record(*given, z, gone, gone_probe)
 
     @property
     def _one_packet(self) -> bool:

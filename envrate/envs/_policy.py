@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 
 from envrate.envs import _spaces
@@ -47,6 +48,14 @@ def start(agent: Any, num_envs: int, seed: int) -> Any:
 def observation(obs: Observation) -> dict[str, Any]:
     """The observation as a dict, with the batch as the leading axis."""
     return {name: batch_first(value, jnp) for name, value in obs._asdict().items()}
+
+
+def looks(call: Agent, seen: dict[str, Any], state: Any) -> bool:
+    """Whether anything that the agent computes reads the signal; one that reads only its shape does not look."""
+    jaxpr = jax.make_jaxpr(lambda signal: call(seen | {"signal": signal}, state))(seen["signal"]).jaxpr
+    (signal,) = jaxpr.invars
+    read = [*jaxpr.outvars, *(variable for equation in jaxpr.eqns for variable in equation.invars)]
+    return any(variable is signal for variable in read)
 
 
 def traced_action(core: Core, action: Any, num_envs: int) -> tuple[Any, Any]:

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envrate import _checks, _counters
-from envrate.envs import _build, _policy, _record
-from envrate.envs._core import Core, Record, State
-from envrate.envs._counts import Counter, Counts
+from envrate.envs import _build, _compiled, _policy, _record
+from envrate.envs._compiled import Carry
+from envrate.envs._core import Core
+from envrate.envs._counts import Counter
 from envrate.scorers import Tally
 from envrate.task import Task
 from envrate.trace import MAX_BYTES, RESPONSE_COLUMNS, TICK_COLUMNS, Trace
 
-PyTree = Any
 #: Records of one chunk take at most this much.
 CHUNK_BYTES = 64 * 1024**2
 #: Parts of a run that only counts, between which its progress is told.
 PARTS = 20
-
-
-class Carry(NamedTuple):
-    """What the scan hands from step to step."""
-
-    state: State
-    observation: Any
-    agent: PyTree
-    outside: Any  # (num_envs,) bool, the agent has left the action space
 
 
 def rollout(
@@ -101,8 +91,8 @@ def simulate(
 
         agent = agents.get(agent, core.task, modality=core.renderer)
     key = tuple(jnp.asarray(word) for word in _counters.keys(seed, num_envs))
-    state, obs = _initial(core)(key)
-    carry = Carry(state, obs, _policy.start(agent, num_envs, seed), jnp.zeros(num_envs, bool))
+    state, seen = _compiled.start(core, key)
+    carry = Carry(state, seen, _policy.start(agent, num_envs, seed), jnp.zeros(num_envs, bool))
     about = {
         "link": core.link,
         "modality": core.renderer.kind,
@@ -115,7 +105,7 @@ def simulate(
     _check_size(core, num_envs)
     length, chunks = _chunks(core, num_envs) if jit else (core.clock.num_steps, 1)
     first_z = jax.tree.map(np.asarray, state.z[0])
-    run = _scan(core, agent, num_envs, length) if jit else _loop(core, agent, num_envs, length)
+    run = _compiled.scan(core, agent, num_envs, length) if jit else _compiled.loop(core, agent, num_envs, length)
     records = []
     for i in range(chunks):
         carry, rows = run(carry)
@@ -144,7 +134,7 @@ def _count(
     if not jit:
         raise ValueError("jit: record='counts' expected a compiled agent; use record='trace' with jit=False")
     counter = Counter(core, num_envs)
-    run = _counting(core, agent, num_envs)
+    run = _compiled.counting(core, agent, num_envs)
     counts, done, total = counter.start(carry.state), 0, core.clock.num_steps
     part = max(1, -(-total // PARTS))
     while done < total:
@@ -184,110 +174,3 @@ def _chunks(core: Core, num_envs: int) -> tuple[int, int]:
     per_step = num_envs * (12 + 2 * values + 4 * core.clock.packets_per_step)
     chunks = -(-core.clock.num_steps * per_step // CHUNK_BYTES)
     return -(-core.clock.num_steps // chunks), chunks
-
-
-@lru_cache(maxsize=64)
-def _initial(core: Core) -> Callable[..., Any]:
-    return jax.jit(lambda key: core.init(core.params, key, jnp.int32(0)))
-
-
-def _small(core: Core, record: Record) -> Record:
-    """The record in as few bytes as hold it."""
-    if core.task.is_tracking or core.task.num_symbols > 127:
-        return record
-    return record._replace(value=record.value.astype(jnp.int8))
-
-
-def _is_value(agent: Any) -> bool:
-    """Whether the agent is a frozen dataclass, whose compiled run can be found again; others may change inside."""
-    settings: Any = getattr(type(agent), "__dataclass_params__", None)
-    return settings is not None and bool(settings.frozen)
-
-
-def _scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    """The compiled scan of a chunk."""
-    make = _cached_scan if _is_value(agent) else _new_scan
-    return make(core, agent, num_envs, length)
-
-
-def _turn(core: Core, agent: Any, num_envs: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    """One action and one step of the world, traced."""
-    call = _policy.as_callable(agent)
-    if not callable(agent):
-        raise ValueError("agent: an object with `predict` is not compiled; pass jit=False")
-
-    def turn(carry: Carry) -> tuple[Carry, Record]:
-        try:
-            action, agent_state = call(_policy.observation(carry.observation), carry.agent)
-        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
-            raise ValueError(f"agent: JAX could not trace it, pass jit=False ({str(error).splitlines()[0]})") from error
-        inner, outside = _policy.traced_action(core, action, num_envs)
-        state, observation, _, record = core.step(core.params, carry.state, inner)
-        return Carry(state, observation, agent_state, carry.outside | outside), record
-
-    return turn
-
-
-def _new_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    turn = _turn(core, agent, num_envs)
-
-    def body(carry: Carry, _: None) -> tuple[Carry, Record]:
-        carry, record = turn(carry)
-        return carry, _small(core, record)
-
-    return jax.jit(lambda carry: jax.lax.scan(body, carry, None, length=length))
-
-
-@lru_cache(maxsize=32)
-def _cached_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    return _new_scan(core, agent, num_envs, length)
-
-
-def _counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
-    """The compiled run of any number of steps that keeps counts only."""
-    make = _cached_counting if _is_value(agent) else _new_counting
-    return make(core, agent, num_envs)
-
-
-def _new_counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
-    turn, counter = _turn(core, agent, num_envs), Counter(core, num_envs)
-
-    def body(_: Any, both: tuple[Carry, Counts]) -> tuple[Carry, Counts]:
-        carry, record = turn(both[0])
-        return carry, counter.step(both[1], core.params.uplink_ms, carry.state, record)
-
-    return jax.jit(lambda carry, counts, n: jax.lax.fori_loop(0, n, body, (carry, counts)))
-
-
-@lru_cache(maxsize=32)
-def _cached_counting(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, Counts, int], tuple[Carry, Counts]]:
-    return _new_counting(core, agent, num_envs)
-
-
-@lru_cache(maxsize=32)
-def _one_step(core: Core) -> Callable[..., Any]:
-    def step(state: State, action: Any) -> Any:
-        state, observation, _, record = core.step(core.params, state, action)
-        return state, observation, _small(core, record)
-
-    return jax.jit(step)
-
-
-def _loop(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    """The same chunk with the agent called from Python on NumPy arrays."""
-    call, step = _policy.as_callable(agent), _one_step(core)
-
-    def run(carry: Carry) -> tuple[Carry, Record]:
-        rows = []
-        state, obs, agent_state, outside = carry
-        for _ in range(length):
-            seen = {name: np.asarray(value) for name, value in _policy.observation(obs).items()}
-            action, agent_state = call(seen, agent_state)
-            state, obs, row = step(state, _policy.checked_action(core, action, num_envs))
-            rows.append(jax.tree.map(np.asarray, row))
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-        return Carry(state, obs, agent_state, outside), stacked
-
-    return run
-
-

@@ -14,8 +14,8 @@ import numpy as np
 
 from envrate import _counters
 from envrate.envs import _policy
+from envrate.envs._compiled import observed, start, step
 from envrate.envs._core import Core
-from envrate.envs._rollout import _initial, _one_step
 
 
 def stream(core: Core, *, seed: int) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
@@ -26,12 +26,11 @@ def stream(core: Core, *, seed: int) -> Iterator[dict[str, np.ndarray[Any, Any]]
         seed: as in `rollout` with one environment.
     """
     key = tuple(jnp.asarray(word) for word in _counters.keys(seed, 1))
-    state, seen = _initial(core)(key)
+    state, seen = observed(core, *start(core, key))
     if core.task.is_tracking:
         null: Any = jnp.zeros((core.task.latent.num_outputs, 1), jnp.float32)
     else:
         null = jnp.zeros((core.num_factors(), 1) if core.num_factors() else (1,), jnp.int32)
-    step = _one_step(core)
     while True:
         yield jax.tree.map(lambda leaf: np.asarray(leaf)[0], _policy.observation(seen))
-        state, seen, _ = step(state, null)
+        state, seen, _ = step(core, state, null)

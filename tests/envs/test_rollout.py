@@ -11,8 +11,9 @@ import pytest
 
 import envrate
 from envrate import Probes, tasks
-from envrate.channels import GilbertElliott, Link, Uniform
-from envrate.envs import _rollout
+from envrate.channels import Exponential, GilbertElliott, Link, Uniform
+from envrate.envs import _arrivals, _compiled, _rollout
+from envrate.renderers import Video
 from envrate.scorers import Tally, tally
 
 LINK = Link(
@@ -49,9 +50,60 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = envrate.rollout(OFF_GRID, "random", **settings)
     monkeypatch.setattr(_rollout, "CHUNK_BYTES", 2**12)
     parts = envrate.rollout(OFF_GRID, "random", **settings)
+    same_events(whole, parts)
+
+
+@dataclass(frozen=True)
+class Bright:
+    """Responds 1 to what it sees where that is bright."""
+
+    def __call__(self, observation: Any, state: Any) -> tuple[Any, Any]:
+        return (observation["signal"].astype(jnp.float32).mean((1, 2, 3, 4)) > 100).astype(jnp.int32), state
+
+
+PICTURES: dict[str, Any] = {"modality": Video(height=16, width=16), "num_envs": 3, "num_ticks": 8}
+
+
+def same_events(a: Any, b: Any) -> None:
     for table in ("ticks", "responses"):
-        for name, column in getattr(whole, table).items():
-            np.testing.assert_array_equal(getattr(parts, table)[name], column, err_msg=name)
+        for name, column in getattr(a, table).items():
+            np.testing.assert_array_equal(getattr(b, table)[name], column, err_msg=name)
+
+
+def test_links_share_a_compiled_scan_of_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kind of jitter and of loss through one compiled scan gives what a scan of its own gives."""
+    busy = replace(LINK, bandwidth_bps=1e5, buffer_bits=20_000)
+    links = ["worked", Link(jitter=Exponential(90.0), loss=0.2), busy]
+    _compiled._cached_scan.cache_clear()
+    shared = [envrate.rollout("alert", Bright(), link=link, **PICTURES) for link in links]
+    assert _compiled._cached_scan.cache_info().misses == 1
+    assert [trace.header.link["delay_ms"] for trace in shared] == [300, 0, 50]
+    monkeypatch.setattr(_compiled, "_shared", lambda core: (core, None))
+    for link, trace in zip(links, shared, strict=True):
+        alone = envrate.rollout("alert", Bright(), link=link, **PICTURES)
+        assert 0 < len(alone.responses["tick"]) < 3 * 60
+        same_events(trace, alone)
+    assert _compiled._cached_scan.cache_info().misses == 1 + len(links)
+
+
+def test_another_size_is_another_scan() -> None:
+    """A link that keeps packets for longer, or drops its oldest, needs other arrays."""
+    _compiled._cached_scan.cache_clear()
+    kinds = [Link(), Link(max_age_ms=9000), Link(bandwidth_bps=1e6, buffer_bits=10**5, drop="oldest"), Link(delay_ms=9)]
+    for link in kinds:
+        envrate.rollout("alert", "never", link=link, **PICTURES)
+    assert _compiled._cached_scan.cache_info().misses == 3
+
+
+def test_nothing_is_drawn_for_an_agent_that_does_not_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    shown = _arrivals.shown
+    monkeypatch.setattr(_arrivals, "shown", lambda *arguments: drawn.append(1) or shown(*arguments))
+    for agent in ("never", "always", "random"):
+        envrate.rollout("alert", agent, link=Link(delay_ms=77), **PICTURES | {"num_ticks": 9})
+        assert not drawn
+    envrate.rollout("alert", Bright(), **PICTURES | {"num_ticks": 9})
+    assert drawn
 
 
 def test_scores_exactly_the_ticks_asked_for() -> None:
@@ -108,9 +160,7 @@ def test_every_kind_of_agent() -> None:
     assert [t.header.agent for t in traces] == ["Compiled", "in_numpy", "StableBaselines"]
     assert len(traces[0].responses["tick"]) > 20
     for other in traces[1:]:
-        for table in ("ticks", "responses"):
-            for name, column in getattr(traces[0], table).items():
-                np.testing.assert_array_equal(getattr(other, table)[name], column, err_msg=name)
+        same_events(traces[0], other)
 
 
 def test_bad_input_is_named() -> None:
@@ -203,5 +253,3 @@ def test_chain_has_its_law() -> None:
     assert (np.abs(pairs / visits - matrix) <= 5 * np.sqrt(matrix * (1 - matrix) / visits) + 1e-12).all()
     start = np.bincount(latent[:, 0], minlength=5) / 40
     assert abs(start[0] - task.latent.stationary[0]) < 5 * 0.5 / np.sqrt(40)
-
-
