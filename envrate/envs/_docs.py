@@ -15,7 +15,8 @@ def page(core: Core) -> str:
         wanted = f"its {task.latent.num_outputs} values themselves, at squared error"
         action = f"`Box` of {task.latent.num_outputs} numbers: the values tracked, in effect until the next action."
     else:
-        wanted = f"{task.num_symbols - 1} responses and null, by the table {task.table}"
+        count = task.num_symbols - 1
+        wanted = f"{count} response{'s' if count > 1 else ''} and null, by the table {task.table}"
         parts = [f"a symbol 0 ... {task.num_symbols - 1}, 0 is silence"]
         if task.reply == "named":
             parts.append(f"the tick it names, 0 ... {task.ticks_nameable - 1} ticks before the current one")
