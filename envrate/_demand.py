@@ -17,19 +17,20 @@ MS_PER_S = 1000.0
 CURVE_POINTS, TRACKING_FROM = 13, 0.01
 
 
-def demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's symbol
-    """R(D) of `task` in bits per second; see `Task.demand`."""
+def demand(task: Task, D: float, *, n_max: int = 12, time_budget_s: float = 2.0) -> rd.Bracket:  # noqa: N803
+    """R(D) of `task` in bits per second; see `Task.demand`. Blocks and time are those of `rd.markov`."""
     _checks.number("D", D, 0.0)
     per_second = MS_PER_S / task.tick_ms
-    if not hasattr(task.latent, "matrix") or task.is_tracking:
+    if task.is_tracking:
         from envrate import _demand_gaussian
 
-        if task.is_tracking:
-            return _demand_gaussian.tracking(task, D).scaled(per_second)
-        if not task.is_memoryless and D > 0.0:
-            raise ValueError("D: the rate of a thresholded process with memory is known at D = 0 only")
-        if D == 0.0:
-            return _demand_gaussian.threshold(task).scaled(per_second)
+        return _demand_gaussian.tracking(task, D).scaled(per_second)
+    if not task.is_memoryless and not hasattr(task.latent, "matrix"):
+        from envrate import _demand_gaussian
+
+        if D > 0.0:
+            return _demand_gaussian.threshold_at(task, D, n_max, time_budget_s).scaled(per_second)
+        return _demand_gaussian.threshold(task).scaled(per_second)
     if task.is_memoryless and D == 0.0:
         p = task.pmf[task.pmf > 0]
         entropy = float(-(p * np.log2(p)).sum())
@@ -39,7 +40,8 @@ def demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's symb
         return rd.Bracket(point.lower, point.upper, method="Blahut-Arimoto").scaled(per_second)
     if D == 0.0:
         return rd.entropy_rate(task.latent.matrix, task.table).scaled(per_second)
-    return rd.markov(task.latent.matrix, task.table, task.distortion, D=D).scaled(per_second)
+    found = rd.markov(task.latent.matrix, task.table, task.distortion, D=D, n_max=n_max, time_budget_s=time_budget_s)
+    return found.scaled(per_second)
 
 
 def demand_curve(task: Task) -> rd.RDCurve:
@@ -58,18 +60,11 @@ def demand_curve(task: Task) -> rd.RDCurve:
     else:
         d_max = float((task.pmf @ task.distortion).min())
         grid = d_max * 0.5 * (1.0 - np.cos(np.pi * np.arange(CURVE_POINTS) / (CURVE_POINTS - 1)))
-    found = [_quick_demand(task, float(at)) for at in grid[:-1]]
+    # Less time for each point than a single one gets.
+    found = [demand(task, float(at), n_max=6, time_budget_s=0.3) for at in grid[:-1]]
     found.append(rd.Bracket(0.0, 0.0, method="a constant outcome meets D"))
     # R never rises with D, so a bound at one point serves on one side of it.
     lower = np.maximum.accumulate([bracket.lower for bracket in found][::-1])[::-1]
     upper = np.minimum.accumulate([bracket.upper for bracket in found])
     slope = np.full(len(grid), np.nan)
     return rd.RDCurve(grid, lower, upper, slope, rate_unit="bits/s", distortion_unit=unit)
-
-
-def _quick_demand(task: Task, D: float) -> rd.Bracket:  # noqa: N803
-    """R(D) in bits per second with less time for each point than a single one gets."""
-    if task.is_tracking or D == 0.0 or not hasattr(task.latent, "matrix"):
-        return demand(task, D)
-    found = rd.markov(task.latent.matrix, task.table, task.distortion, D=D, n_max=6, time_budget_s=0.3)
-    return found.scaled(MS_PER_S / task.tick_ms)

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate import rd
-from envrate.latents import GaussianProcess, Product
+from envrate.latents import Product
+from envrate.rd._gaussian_process import WaterTable, spectra_rate
+from envrate.rd._spectra import from_correlations, sampled
 
 if TYPE_CHECKING:
     from envrate._responses import Threshold
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-#: Gauss-Legendre nodes per panel, and the lower order whose difference bounds the error.
-NODES, FEWER = 12, 8
-#: Panels of the frequency axis, graded towards 0 where the spectra of slow processes are steep.
-GRADED = 60
-#: Cells of the two chains that approximate a thresholded Markov process.
-CELLS = (48, 96)
+#: Nodes per panel of the two chains that stand for a thresholded Markov process; their difference is the error.
+ORDERS = (6, 8)
+#: Length of a panel in standard deviations of a tick's innovation, values that matter, and most nodes of a chain.
+PANEL, REACH, MOST_NODES = 2.0, 7.0, 400
+#: What sums of that many terms may be off by, and the mass beyond `REACH`.
+ROUNDING = 1e-11
 
 
 def components(law: Any, tick_ms: int) -> list[tuple[Callable[[FloatArray], FloatArray], float]]:
@@ -36,75 +38,27 @@ def components(law: Any, tick_ms: int) -> list[tuple[Callable[[FloatArray], Floa
     parts = law.processes if isinstance(law, Product) else (law,)
     found = []
     for part in parts:
+        if isinstance(part.kernel, str):
+            spectrum = sampled(part.kernel, tick_ms / part.timescale_ms)
+        else:
+            spectrum = from_correlations(np.asarray(part.kernel))
         for variance in np.linalg.eigvalsh(part.output_covariance):
             if variance > 1e-12 * float(np.trace(part.output_covariance)):
-                found.append((_spectrum(part, tick_ms), float(variance)))
+                found.append((spectrum, float(variance)))
     return found
-
-
-def _spectrum(law: GaussianProcess, tick_ms: int) -> Callable[[FloatArray], FloatArray]:
-    return lambda w: np.maximum(law.spectrum(w, tick_ms), 1e-300)
 
 
 @lru_cache(maxsize=512)
 def tracking(task: Task, D: float) -> rd.Bracket:  # noqa: N803 - the field's symbol
-    """R(D) of a stationary Gaussian process in bits per tick, by reverse water-filling over its spectrum.
-
-    D = sum_i mean_w min(theta, S_i(w)), R = sum_i mean_w max(0, log2(S_i(w) / theta)) / 2 (Kolmogorov 1956; Berger
-    1971, section 4.5). Integrals by Gauss-Legendre on panels split where S_i crosses theta; the bracket has the
-    difference to a rule of lower order.
-    """
-    parts = components(task.latent, task.tick_ms)
-    total = sum(variance for _, variance in parts)
+    """R(D) of a stationary Gaussian process in bits per tick, by reverse water-filling over its spectrum."""
     if D <= 0.0:
         return rd.Bracket(math.inf, math.inf, method="a real number asks for infinitely many bits")
-    if D >= total:
-        return rd.Bracket(0.0, 0.0, method="water-filling")
-    from scipy.optimize import brentq
-
-    # First on panels that ignore the crossings, whose spectra are had once; then exactly, close by.
-    powers, mass = _fixed(parts)
-    rough = math.log(float(_Levels(powers, mass).level(np.array([D]))[0]))
-    low, high = rough - 1e-6, rough + 1e-6
-    while _filled(parts, math.exp(low))[0] > D:
-        low -= 10 * (high - low)
-    while _filled(parts, math.exp(high))[0] < D:
-        high += 10 * (high - low)
-    theta = math.exp(brentq(lambda log: _filled(parts, math.exp(log))[0] - D, low, high, xtol=1e-13))
-    reached, rate, slack = _filled(parts, theta)
-    # dR/dD = -1 / (2 theta ln 2) turns what is left of D into rate.
-    rate += (reached - D) / (2 * theta * math.log(2))
-    slack += 1e-12 * (1.0 + rate)
-    return rd.Bracket(max(0.0, rate - slack), rate + slack, method="water-filling")
-
-
-class _Levels:
-    """Water-filling over finitely many powers with weights: exact, from sorted sums."""
-
-    def __init__(self, powers: FloatArray, mass: FloatArray) -> None:
-        """Sorts the powers, (components, n), with their weights (n,)."""
-        flat, weight = powers.ravel(), np.broadcast_to(mass, powers.shape).ravel()
-        order = np.argsort(flat)
-        self.power, weight = flat[order], weight[order]
-        self.below = np.concatenate([[0.0], np.cumsum(weight * self.power)])
-        self.above = np.concatenate([np.cumsum(weight[::-1])[::-1], [0.0]])
-        self.logs = np.concatenate([np.cumsum((weight * np.log2(self.power))[::-1])[::-1], [0.0]])
-        self.reached = self.below[:-1] + self.power * self.above[:-1]  # distortion at a level of each power
-
-    def level(self, distortion: FloatArray) -> FloatArray:
-        """Water levels of distortions in (0, total variance)."""
-        k = np.searchsorted(self.reached, distortion)
-        return np.asarray((distortion - self.below[k]) / self.above[k])
-
-    def rate(self, distortion: FloatArray) -> FloatArray:
-        """Rates in bits per tick at those distortions."""
-        k = np.searchsorted(self.reached, distortion)
-        return np.asarray(0.5 * (self.logs[k] - self.above[k] * np.log2(self.level(distortion))))
+    return spectra_rate(components(task.latent, task.tick_ms), D)
 
 
 @lru_cache(maxsize=32)
-def _levels(law: Any, tick_ms: int) -> _Levels:
-    return _Levels(*_fixed(components(law, tick_ms)))
+def _table(law: Any, tick_ms: int) -> WaterTable:
+    return WaterTable(components(law, tick_ms))
 
 
 def rates(task: Task, distortions: FloatArray) -> FloatArray:
@@ -112,83 +66,32 @@ def rates(task: Task, distortions: FloatArray) -> FloatArray:
 
     0 gives infinity; NaN stays NaN.
     """
-    levels = _levels(task.latent, task.tick_ms)
     total = float(np.trace(task.latent.output_covariance))
     out = np.full(len(distortions), np.nan)
     out[distortions <= 0.0] = math.inf
     out[distortions >= total * (1 - 1e-9)] = 0.0
     inside = np.isnan(out) & np.isfinite(distortions)
-    out[inside] = levels.rate(distortions[inside]) * 1000.0 / task.tick_ms
+    table = _table(task.latent, task.tick_ms)
+    out[inside] = table.rate(distortions[inside]) * 1000.0 / task.tick_ms
     return out
-
-
-def _fixed(parts: list[tuple[Callable[[FloatArray], FloatArray], float]]) -> tuple[FloatArray, FloatArray]:
-    """(components, n) spectra and (n,) weights on the graded panels."""
-    edges = _graded()
-    x, weight = np.polynomial.legendre.leggauss(NODES)
-    half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-    at, mass = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * weight / math.pi).ravel()
-    return np.stack([variance * spectrum(at) for spectrum, variance in parts]), mass
-
-
-def _graded() -> FloatArray:
-    return np.concatenate([[0.0], np.geomspace(1e-5, 0.2, GRADED), np.linspace(0.2, math.pi, GRADED)[1:]])
-
-
-def _filled(parts: list[tuple[Callable[[FloatArray], FloatArray], float]], theta: float) -> tuple[float, float, float]:
-    """(distortion, rate, error) at water level theta."""
-    distortion = rate = error = 0.0
-    for spectrum, variance in parts:
-        edges = _edges(lambda w, s=spectrum, v=variance: np.log(v * s(w) / theta))  # type: ignore[misc]
-        values = []
-        for nodes in (NODES, FEWER):
-            x, weight = np.polynomial.legendre.leggauss(nodes)
-            half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-            power = variance * spectrum((middle[:, None] + half[:, None] * x).ravel()).reshape(len(half), nodes)
-            mass = half[:, None] * weight / math.pi
-            spread = float((mass * np.minimum(power, theta)).sum())
-            values.append((spread, float((mass * np.maximum(np.log2(power / theta), 0.0)).sum() / 2)))
-        distortion += values[0][0]
-        rate += values[0][1]
-        error += abs(values[0][1] - values[1][1]) + abs(values[0][0] - values[1][0]) / (2 * theta * math.log(2))
-    return distortion, rate, error
-
-
-def _edges(crossing: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Panel ends on [0, pi], with the zeros of `crossing` among them."""
-    from scipy.optimize import brentq
-
-    graded = _graded()
-    sign = np.sign(crossing(graded))
-    roots = [
-        brentq(lambda w: float(crossing(np.array([w]))[0]), graded[i], graded[i + 1], xtol=1e-15)
-        for i in np.flatnonzero(sign[1:] * sign[:-1] < 0)
-    ]
-    return np.unique(np.concatenate([graded, roots]))
 
 
 @lru_cache(maxsize=64)
 def threshold(task: Task) -> rd.Bracket:
-    """Entropy rate of a thresholded process in bits per tick.
+    """Entropy rate of a thresholded process with memory in bits per tick.
 
-    A Markov process (ou) is put on a fine and a coarser grid of cells: an estimate. Others get the enclosure
-    H(A_1 | Z_0, Z_-1, ...) <= h <= H(A_1 | A_0), where the lower end is an integral over the best predictor.
+    A Markov process (ou) becomes a chain on quadrature nodes: an estimate, with the difference to fewer nodes as its
+    error. Others get the enclosure H(A_1 | Z_0, Z_-1, ...) <= h <= H(A_1 | A_0), where the lower end is an integral
+    over the best predictor.
     """
     law, response = task.latent, task.response
-    if law.is_memoryless:
-        p = task.pmf[task.pmf > 0]
-        entropy = float(-(p * np.log2(p)).sum())
-        return rd.Bracket(entropy, entropy, method="entropy")
-    sd = float(np.sqrt(law.output_covariance[response.output, response.output]))
-    edges = np.asarray(response.edges) / sd
-    rho = float(law.correlation(2, task.tick_ms)[1])
+    edges, rho = _standard(task)
     if law.kernel == "ou":
-        found = []
-        for cells in CELLS:
-            transition, symbols = discretised(edges, response.symbols, rho, cells)
-            found.append(rd.entropy_rate(transition, symbols).mid)
-        spread = abs(found[1] - found[0])
-        return rd.Bracket(found[1] - spread, found[1] + spread, kind="estimate", method=f"{CELLS[1]} cells")
+        chains = [discretised(edges, response.symbols, rho, order) for order in ORDERS]
+        rough, fine = (rd.entropy_rate(*chain).mid for chain in chains)
+        spread = abs(fine - rough) + ROUNDING
+        method = f"Markov chain on {len(chains[1][1])} nodes"
+        return rd.Bracket(fine - spread, fine + spread, kind="estimate", method=method)
     upper = _next_given_now(edges, response, rho)
     # The error of the best prediction from the whole past: exp of the mean log spectrum (Kolmogorov, Szego).
     x, weight = np.polynomial.legendre.leggauss(400)
@@ -198,25 +101,52 @@ def threshold(task: Task) -> rd.Bracket:
     return rd.Bracket(min(lower, upper), upper, method="given the past values; given the last symbol")
 
 
-def discretised(edges: FloatArray, symbols: tuple[int, ...], rho: float, cells: int) -> tuple[FloatArray, NDArray[Any]]:
-    """A chain on cells of equal probability, cut at the thresholds too, of an AR(1) process of unit variance.
+def threshold_at(task: Task, D: float, n_max: int, time_budget_s: float) -> rd.Bracket:  # noqa: N803
+    """R(D) of a thresholded process with memory at D > 0, in bits per tick; blocks and time as in `rd.markov`.
+
+    Of a Markov process, that of its chain on fewer nodes, widened by the error at D = 0: an estimate. Of others
+
+        R_1(D) - (H(A) - h) <= R(D) <= R_1(D)     with R_1 the rate of one letter (after Shannon's lower bound).
+    """
+    rate = threshold(task)
+    if task.latent.kernel == "ou":
+        edges, rho = _standard(task)
+        chain = discretised(edges, task.response.symbols, rho, ORDERS[0])
+        found = rd.markov(*chain, task.distortion, D=D, n_max=n_max, time_budget_s=time_budget_s)
+        lower, upper = max(0.0, found.lower - rate.width), found.upper + rate.width
+        method = f"Markov chain on {len(chain[1])} nodes, {found.method}"
+        return rd.Bracket(lower, upper, kind="estimate", method=method)
+    point = rd.blahut_arimoto(task.pmf, task.distortion, D=D)
+    lower = max(0.0, float(point.lower - (_entropy(task.pmf) - rate.lower)))
+    return rd.Bracket(lower, point.upper, method="one letter less the memory; one letter")
+
+
+def _standard(task: Task) -> tuple[FloatArray, float]:
+    """The thresholds in standard deviations, and the correlation of two ticks."""
+    law, response = task.latent, task.response
+    sd = float(np.sqrt(law.output_covariance[response.output, response.output]))
+    return np.asarray(response.edges) / sd, float(law.correlation(2, task.tick_ms)[1])
+
+
+def discretised(edges: FloatArray, symbols: tuple[int, ...], rho: float, order: int) -> tuple[FloatArray, NDArray[Any]]:
+    """A chain on Gauss-Legendre nodes, on panels between the thresholds, of an AR(1) process of unit variance.
+
+    The recursion of the filter is then a quadrature that converges geometrically with the order (Tauchen and Hussey,
+    Econometrica 59, 1991).
 
     Returns:
         (K, K) transition matrix and (K,) symbols.
     """
-    from scipy.special import ndtr, ndtri
-
-    cuts = np.unique(np.concatenate([ndtri(np.arange(1, cells) / cells), edges]))
-    ends = np.concatenate([[-9.0], cuts, [9.0]])
-    x, weight = np.polynomial.legendre.leggauss(16)
-    half, middle = np.diff(ends) / 2, (ends[1:] + ends[:-1]) / 2
-    z = middle[:, None] + half[:, None] * x
-    mass = half[:, None] * weight * np.exp(-0.5 * z * z)
-    mass /= mass.sum(1, keepdims=True)
-    cdf = ndtr((cuts - rho * z[..., None]) / math.sqrt(1 - rho * rho))
-    steps = np.diff(np.concatenate([np.zeros((*z.shape, 1)), cdf, np.ones((*z.shape, 1))], axis=-1))
-    transition = np.einsum("ki,kij->kj", mass, steps)
-    label = np.asarray(symbols)[np.searchsorted(edges, middle, side="right")]
+    sd = math.sqrt(1.0 - rho * rho)
+    step = max(PANEL * sd, 2.0 * REACH * order / MOST_NODES)
+    ends = np.concatenate([[-REACH], edges[np.abs(edges) < REACH], [REACH]])
+    panels = [np.linspace(a, b, max(1, math.ceil((b - a) / step)) + 1) for a, b in zip(ends, ends[1:], strict=False)]
+    cuts = np.unique(np.concatenate(panels))
+    x, weight = np.polynomial.legendre.leggauss(order)
+    half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
+    z, mass = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * weight).ravel()
+    transition = mass * np.exp(-0.5 * ((z - rho * z[:, None]) / sd) ** 2)
+    label = np.asarray(symbols)[np.searchsorted(edges, z, side="right")]
     return transition / transition.sum(1, keepdims=True), label
 
 

@@ -78,17 +78,61 @@ def test_a_thresholded_value_without_memory_has_its_entropy() -> None:
     assert np.isclose(task.demand().mid, expected, atol=1e-9) and task.demand().kind == "exact"
 
 
-def test_a_thresholded_process_is_an_estimate_inside_its_enclosure() -> None:
+def hidden_enclosure(edges: np.ndarray, symbols: tuple[int, ...], rho: float, n: int) -> tuple[float, float]:
+    """H(A_n | A_2 ... A_n-1, Z_1) and H(A_n | A_2 ... A_n-1) of symbols 0 and 1 of an AR(1) process of variance 1.
+
+    They enclose the entropy rate (Cover and Thomas 2006, theorem 4.5.1); integrals over z by the midpoint rule,
+    whose cells end at the thresholds.
+    """
+    step = 1 / 100
+    z = (np.arange(-700, 700) + 0.5) * step
+    kernel = step * np.exp(-0.5 * (z - rho * z[:, None]) ** 2 / (1 - rho**2)) / np.sqrt(2 * np.pi * (1 - rho**2))
+    law = step * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    symbol = np.asarray(symbols)[np.searchsorted(edges, z, side="right")]
+    # P(a_2 ... a_n | z_1), a row per sequence, the last symbol varying slowest.
+    chances = np.ones((1, len(z)))
+    for _ in range(n - 1):
+        chances = np.concatenate([(chances * (symbol == a)) @ kernel.T for a in (0, 1)])
+    pairs = np.moveaxis(chances.reshape(-1, 2, len(z)), 1, 0)  # the first factor made is the last symbol
+
+    def entropy(joint: np.ndarray) -> np.ndarray:
+        given = joint.sum(0, keepdims=True)
+        return -(joint * np.log2(np.maximum(joint, 1e-300) / np.maximum(given, 1e-300))).sum((0, 1))
+
+    return float(law @ entropy(pairs)), float(entropy(pairs @ law))
+
+
+@pytest.mark.parametrize(("timescale", "edges"), [(2000.0, (-2.0, 2.0)), (500.0, (-1.0, 1.5)), (6000.0, (-0.5, 0.5))])
+def test_a_thresholded_process_is_an_estimate_inside_its_enclosure(timescale: float, edges: tuple[float, ...]) -> None:
+    task = tasks.get("exceed").replace(
+        latent=GaussianProcess("ou", timescale_ms=timescale), response=Threshold(edges, (1, 0, 1))
+    )
+    found, rho = task.demand().scaled(0.5), math.exp(-500 / timescale)  # bits per tick
+    below, above = hidden_enclosure(np.asarray(edges), (1, 0, 1), rho, 9)
+    assert found.kind == "estimate" and found.width < 1e-6
+    assert below - 1e-5 < found.lower < found.upper < above + 1e-5 and above - below < 0.02
+
+
+def test_a_smooth_thresholded_process_has_an_enclosure() -> None:
     task = tasks.get("exceed")
-    found = task.demand()
-    assert found.kind == "estimate" and found.width < 2e-3
-    # Enclosure for any process: given all past values, and given the last symbol only.
-    edges, rho = np.asarray(task.response.edges), math.exp(-task.tick_ms / 2000)
-    below = demand._next_given_prediction(edges, task.response, rho, math.sqrt(1 - rho * rho)) * 2
-    above = demand._next_given_now(edges, task.response, rho) * 2
-    assert below < found.lower < found.upper < above + 1e-6
     smooth = task.replace(latent=GaussianProcess("matern32", timescale_ms=2000)).demand()
-    assert smooth.kind == "exact" and 0 < smooth.lower < smooth.upper < found.upper
+    assert smooth.kind == "exact" and 0 < smooth.lower < smooth.upper < task.demand().upper
+
+
+@pytest.mark.parametrize("kernel", ["ou", "matern32"])
+def test_a_threshold_task_has_a_rate_at_every_distortion(kernel: str) -> None:
+    # R_1(D) - (H(A) - h) <= R(D) <= R_1(D): one letter, less what the past tells (after Shannon's lower bound).
+    task = tasks.get("exceed").replace(latent=GaussianProcess(kernel, timescale_ms=2000.0))
+    entropy = float(-(task.pmf * np.log2(task.pmf)).sum())
+    for level in (0.05, 0.3):
+        found = task.demand(level).scaled(0.5)
+        letter = rd.blahut_arimoto(task.pmf, task.distortion, D=level)
+        assert found.kind == ("estimate" if kernel == "ou" else "exact")
+        memory = entropy - task.demand().lower * 0.5
+        assert max(0.0, letter.lower - memory) - 1e-9 <= found.lower <= found.upper <= letter.upper + 1e-6
+    curve = task.demand_curve()
+    assert curve.lower[0] == pytest.approx(task.demand().lower) and curve.upper[-1] == 0.0
+    assert (np.diff(curve.upper) <= 0).all()
 
 
 def test_the_demand_of_a_task_is_the_same_object_for_every_modality() -> None:
@@ -110,7 +154,6 @@ def test_the_demand_of_a_task_is_the_same_object_for_every_modality() -> None:
         (lambda: Threshold((0.0,), (0, 1, 0)), "response.symbols: expected 2"),
         (lambda: Task(GaussianProcess(), Threshold((0.0,), (0, 1), output=1)), "response.output: expected 0 ... 0"),
         (lambda: Task(GaussianProcess(), Threshold((0.0,), (0, 0))), "response: every interval requires 0"),
-        (lambda: tasks.get("exceed").demand(0.1), "D: the rate of a thresholded process"),
     ],
 )
 def test_bad_tasks_are_refused(make: object, message: str) -> None:
@@ -124,10 +167,13 @@ def test_tasks_on_values_are_json() -> None:
         assert Task.from_dict(json.loads(json.dumps(task.to_dict()))) == task
 
 
-def test_two_solvers_agree() -> None:
-    task = tasks.get("track")
-    other = rd.gaussian_process("ou", task.tolerance, tick_ms=task.tick_ms, timescale_ms=1000.0)
-    assert np.isclose(task.demand().mid * T / 1000, other.mid, atol=1e-9)
+@pytest.mark.parametrize("kernel", ["ou", "matern32", "matern52", "rbf", (1.0, 0.5, 0.1)])
+def test_two_spectra_agree(kernel: object) -> None:
+    """The demand's spectrum (closed form, aliases or a sum over lags) is the one of the process's state space."""
+    law, w = GaussianProcess(kernel, timescale_ms=900.0), np.linspace(0.0, np.pi, 50)
+    (spectrum, variance), *rest = demand.components(law, 200)
+    assert variance == 1.0 and not rest
+    np.testing.assert_allclose(spectrum(w), law.spectrum(w, 200), rtol=1e-7, atol=1e-10)
 
 
 def test_in_a_product_of_both_sorts_the_chains_are_due() -> None:
