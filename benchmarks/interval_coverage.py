@@ -4,8 +4,10 @@
     python benchmarks/interval_coverage.py --experiments 200
 
 Writes benchmarks/results/interval_coverage.json and prints a table. Aims: 93.5 to 96.5 % for interior truths (every
-class of consequences has events), at least 95 % at the boundaries (C = 0, C = demand, no error seen). Cases in which
-some class can never happen lie between: the law is not known to forbid it, so the interval has to allow for it.
+class of consequences has events), at least 95 % at the boundaries (C = 0, C = demand, no error seen). A case in which
+some class can never happen counts as a boundary: the truth has frequencies of 0, and the run does not know that, so
+the interval has to allow for more. "erasure" lies on a second edge: its bound on e is the largest of two equal
+shares, a maximum that counts overestimate.
 """
 
 from __future__ import annotations

@@ -65,6 +65,41 @@ def test_only_classes_with_few_events_are_moved():
     assert doubled[0, over] == pytest.approx(0.5 * (1 - 0.025 ** (1 / 50)))  # half as many effective ticks
 
 
+def erasures(unheard: tuple[int, ...], ticks: int = 1000) -> np.ndarray:
+    """Counts of an agent that is right on what it hears, by required symbol."""
+    size = len(unheard)
+    counts = np.zeros((1, size, size + 8), dtype=np.int64)
+    for a, missed in enumerate(unheard):
+        counts[0, a, 4] = missed
+        counts[0, a, 0 if a == 0 else 7 + a] = ticks - missed
+    return counts
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_tied_shares_of_e_are_lowered_to_their_joint_bound(size):
+    # Added in squares to the 1.96 errors of one share, what is taken off has to make up the quantile q of the largest
+    # of k independent normals: P(max <= q) = Phi(q)^k = 0.975.
+    from scipy.stats import norm
+
+    classes = profile(np.full(size, 1 / size), resolved=True)
+    total = reduce(erasures((400, 380, 390)[:size]))
+    table = conditional(total, resolved=True)
+    point = classes.frequencies(table)
+    moved = intervals.tied_bounds(classes, total, point, table, np.ones(1))
+    taken = (point - moved)[0, classes.common] / classes.mass[classes.common]
+    error = np.sqrt(0.4 * 0.6 / 1000)
+    assert norm.cdf(np.hypot(norm.ppf(0.975), taken / error)) ** size == pytest.approx(0.975, abs=1e-12)
+    assert (moved[:, ~classes.common] == point[:, ~classes.common]).all()
+
+
+def test_one_share_above_all_others_is_as_it_is():
+    classes = profile([0.5, 0.5], resolved=True)
+    total = reduce(erasures((400, 100)))
+    table = conditional(total, resolved=True)
+    point = classes.frequencies(table)
+    assert (intervals.tied_bounds(classes, total, point, table, np.ones(1)) == point).all()
+
+
 def test_sticky_failures_have_a_design_effect():
     rng = np.random.default_rng(0)
     steady = reduce(tally(binary_run(rng, 20_000, 0.3, 0.3)).counts[0])
