@@ -29,6 +29,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,12 +177,12 @@ def row(problem: Problem) -> tuple[str, float, float]:
     solve = lambda: rd.blahut_arimoto(problem.pmf, problem.distortion, D=problem.D)  # noqa: E731
     structured = solve()
     structured_s = cpu_seconds(solve)
-    detect, _solve.known_law = _solve.known_law, lambda *_: -1.0
+    _solve.solve, detecting = partial(_solve.solve, detect=False), _solve.solve
     try:
         general = solve()
         general_s = cpu_seconds(solve)
     finally:
-        _solve.known_law = detect
+        _solve.solve = detecting
     closed_s = np.inf if problem.closed_form is None else cpu_seconds(problem.closed_form)
     closed = "" if problem.closed_form is None else spell(closed_s)
     dit_s, rate, reached = by_dit(problem)

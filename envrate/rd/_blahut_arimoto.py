@@ -58,14 +58,8 @@ def blahut_arimoto(
     steps and Newton's method on the support of the output law, or by an interior-point method. The lower bound is
     the dual's value, the upper bound is the information of the returned channel.
     """
-    from envrate.rd import _solve
+    from envrate.rd import _prepare, _solve
 
-    if type(pmf) is not np.ndarray or type(distortion) is not np.ndarray or not _solve.is_clean(pmf, distortion):
-        p = _checks.pmf("pmf", pmf)
-        d = distortion_matrix(distortion, p.size)
-        p = p / p.sum()
-    else:
-        p, d = pmf, distortion
     if (D is None) == (slope is None):
         raise ValueError("D, slope: expected exactly one of them")
     if not (isinstance(tol, float) and 1e-13 <= tol <= 1.0):
@@ -74,7 +68,18 @@ def blahut_arimoto(
         target, steepness = _checks.number("D", D, 0.0), -1.0
     else:
         target, steepness = math.inf, _slope(slope)
-    lower, upper, reached, s, output, make_channel, status = _solve.solve(p, d, target, steepness, float(tol))
+    p: Any = pmf
+    d: Any = distortion
+    status = _prepare.UNCLEAN
+    if _prepare.is_plain(p, d):
+        lower, upper, reached, s, output, make_channel, status = _solve.solve(
+            p, d, target, steepness, float(tol), checked=False
+        )
+    if status == _prepare.UNCLEAN:  # look at each entry by itself
+        p = _checks.pmf("pmf", pmf)
+        d = distortion_matrix(distortion, p.size)
+        p = p / p.sum()
+        lower, upper, reached, s, output, make_channel, status = _solve.solve(p, d, target, steepness, float(tol))
     if status:
         refuse(p, d, target, lower, upper, tol, status)
     return RDPoint(0.5 * (lower + upper), lower, upper, reached, s, output, make_channel)
@@ -88,12 +93,12 @@ def _slope(value: Any) -> float:
 
 def refuse(p: FloatArray, d: FloatArray, target: float, lower: float, upper: float, tol: float, status: int) -> None:
     """Raises the error that `status` stands for."""
-    from envrate.rd import _solve
+    from envrate.rd import _prepare
 
-    if status == _solve.NO_REPRODUCTION:
+    if status == _prepare.NO_REPRODUCTION:
         x = int(np.flatnonzero((p > 0) & np.isinf(d.min(axis=1)))[0])
         raise ValueError(f"distortion: row {x} is inf throughout, expected a finite entry in each row")
-    if status == _solve.BELOW_D_MIN:
+    if status == _prepare.BELOW_D_MIN:
         d_min = float(p @ np.where(p > 0, d.min(axis=1), 0.0))
         raise ValueError(f"D: {target:.12g} is below D_min = {d_min:.12g}, the least mean distortion of any channel")
     raise ValueError(

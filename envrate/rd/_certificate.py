@@ -6,7 +6,7 @@ With A = exp(-s d), r = A q and c(y) = sum_x p(x) A(x, y) / r(x), in nats:
     upper   R(D) <= I(X; Y) of any channel whose mean distortion is at most D, here q A / r, whose output law is q c
 
 A letter of tiny probability can keep max c far from 1 long after R is exact, because q starves it. So the lower bound
-is taken at q mixed with a little of the uniform law, which costs no more than the share mixed in.
+is taken at q mixed with a little of another law, which costs no more than the share mixed in.
 """
 
 from __future__ import annotations
@@ -18,147 +18,203 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from envrate.rd._kernels import inside
+from envrate.rd._kernels import UNDERFLOW, inside
 from envrate.rd._linalg import FAST
 
 FloatArray = NDArray[np.float64]
 
 #: Shares of the uniform law that are tried in turn.
 POLISH = (1e-11, 0.0, 1e-13, 1e-10, 1e-9)
+#: How often a law of the letters' own is tried, after the first of them.
+LOCAL = 2
+#: Numbers of laws that are tried: while a solver runs, and in the end.
+SOME, ALL = 1 + LOCAL, LOCAL + len(POLISH)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def _outputs(a: Any, band: tuple[int, int], q: Any, r: Any, mean: Any) -> None:
-    """Computes r = A q / sum q and the row means of A."""
-    n, m = a.shape
-    total = 0.0
-    for y in range(m):
-        total += q[y]
-    for x in range(n):
-        start, stop = inside(band, x, x, m)
-        ax, qx = a[x][start:stop], q[start:stop]
-        t = u = 0.0
-        for y in range(stop - start):
-            t += ax[y] * qx[y]
-            u += ax[y]
-        r[x] = t / total
-        mean[x] = u / m
-
-
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def _largest_c(a: Any, band: tuple[int, int], weight: Any, c: Any) -> float:
-    """max_y of c = A^T weight."""
+def _dual(p: Any, a: Any, band: tuple[int, int], q: Any, floor: Any, c: Any) -> float:
+    """-sum p log r - log max c at the law q + floor, whatever it sums to; fills c, and reads A once."""
     n, m = a.shape
     for y in range(m):
         c[y] = 0.0
+    value = 0.0
     x = 0
     while x + 4 <= n:
         start, stop = inside(band, x, x + 3, m)
         a0, a1, a2, a3 = a[x][start:stop], a[x + 1][start:stop], a[x + 2][start:stop], a[x + 3][start:stop]
-        cx = c[start:stop]
-        w0, w1, w2, w3 = weight[x], weight[x + 1], weight[x + 2], weight[x + 3]
+        qx, fx, cx = q[start:stop], floor[start:stop], c[start:stop]
+        r0 = r1 = r2 = r3 = 0.0
+        for y in range(stop - start):
+            t = qx[y] + fx[y]
+            r0 += a0[y] * t
+            r1 += a1[y] * t
+            r2 += a2[y] * t
+            r3 += a3[y] * t
+        if not min(min(r0, r1), min(r2, r3)) > 0.0:
+            return -np.inf
+        value -= p[x] * math.log(r0) + p[x + 1] * math.log(r1) + p[x + 2] * math.log(r2) + p[x + 3] * math.log(r3)
+        w0, w1, w2, w3 = p[x] / r0, p[x + 1] / r1, p[x + 2] / r2, p[x + 3] / r3
         for y in range(stop - start):
             cx[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
         x += 4
     while x < n:
+        ax = a[x]
+        t = 0.0
         for y in range(m):
-            c[y] += weight[x] * a[x, y]
+            t += ax[y] * (q[y] + floor[y])
+        if not t > 0.0:
+            return -np.inf
+        value -= p[x] * math.log(t)
+        t = p[x] / t
+        for y in range(m):
+            c[y] += t * ax[y]
         x += 1
     top = 0.0
     for y in range(m):
         top = max(top, c[y])
-    return top
+    return value - math.log(top)
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def _smoothed(p: Any, a: Any, band: tuple[int, int], out: Any) -> None:
+    """Fills out = A^T (p / A 1): the output law of the channel that the uniform law gives."""
+    n, m = a.shape
+    for y in range(m):
+        out[y] = 0.0
+    for x in range(n):
+        start, stop = inside(band, x, x, m)
+        ax, part = a[x][start:stop], out[start:stop]
+        t = 0.0
+        for y in range(stop - start):
+            t += ax[y]
+        t = p[x] / t
+        for y in range(stop - start):
+            part[y] += t * ax[y]
 
 
 @njit(cache=True, error_model="numpy")
-def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, tol: float, c: Any) -> float:
-    """The best -sum p log r - log max c over the shares of POLISH, in nats.
+def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, enough: float, tries: int, c: Any, floor: Any) -> float:
+    """The best -sum p log r - log max c, in nats, over q with a little of another law added.
 
-    Stops at the first share whose value is within `tol` of -sum p log r at q itself, which none can beat.
+    Tried in turn until the value is `enough`: a uniform law; on top of it, twice, as much of the source's own law as
+    c is above 1 there, for the letters that Newton's method has not placed yet; and other uniform laws. `floor` is
+    left at what was added if it was not uniform, else at 0.
     """
-    n = a.shape[0]
-    r, mean, weight = np.empty(n), np.empty(n), np.empty(n)
-    _outputs(a, band, q, r, mean)
-    enough = -tol
-    for x in range(n):
-        enough -= p[x] * math.log(r[x])
-    best = -np.inf
-    for share in POLISH:
-        value = 0.0
-        for x in range(n):
-            t = (1.0 - share) * r[x] + share * mean[x]
-            if t > 0.0:
-                value -= p[x] * math.log(t)
-                weight[x] = p[x] / t
+    m = q.shape[0]
+    total = q.sum()
+    trial = np.full(m, POLISH[0] * total / m)
+    best = _dual(p, a, band, q, trial, c)
+    floor[:] = 0.0
+    if best >= enough or tries == 1:
+        return best
+    scale = np.empty(m)
+    for k in range(1, tries):
+        if k <= LOCAL:
+            if k == 1:
+                _smoothed(p, a, band, scale)
+            for y in range(m):
+                trial[y] += total * scale[y] * min(max(total * c[y] - 1.0, 0.0), 1.0)
+        else:
+            trial[:] = POLISH[k - LOCAL] * total / m
+        value = _dual(p, a, band, q, trial, c)
+        if value > best:
+            best = value
+            if k <= LOCAL:
+                floor[:] = trial
             else:
-                value = -np.inf
-                break
-        if value == -np.inf:
-            continue
-        value -= math.log(_largest_c(a, band, weight, c))
-        best = max(best, value)
+                floor[:] = 0.0
         if best >= enough:
             break
     return best
 
 
+@njit(cache=True, error_model="numpy")
+def tilt_cost(mean: float, spread: float, goal: float, s: float, letters: int) -> float:
+    """How much a mean distortion beside the goal adds to the gap; see `upper_point`."""
+    miss = abs(mean - goal)
+    if -UNDERFLOW * miss < s * spread:
+        return miss * miss / spread
+    return miss * (max(s, math.log(letters) / goal) if mean > goal else s)
+
+
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def upper_point(
     p: Any, d: Any, a: Any, band: tuple[int, int], q: Any, s: float, target: float
-) -> tuple[float, float, float]:
-    """An upper bound on R in nats, the distortion it is at, and the share by which the channel q A / r is bent.
+) -> tuple[float, float, float, float]:
+    """An upper bound on R in nats, the distortion it is at, and the tilt and the share by which the channel is bent.
 
-    Where its mean distortion is above `target`, the channel is mixed with that which gives each letter its nearest
-    reproductions (at distance 0: rows of d have minimum 0) until it meets the target. Information is convex in the
-    channel and at most H(X), so the bound grows by no more than that share of H(X). d holds 0 where a reproduction
-    is forbidden.
+    The channel is Q = q A / r; d holds 0 where a reproduction is forbidden. Where its mean distortion D misses
+    `target`, it is
+
+    - tilted, Q (1 - t (d - E[d | x])) with t = (D - target) / V and V = E Var(d | x), which meets the target: with
+      log(1 + u) <= u, its information is at most -sum p log r - s target + (D - target)^2 / V. A is 0 beyond
+      d = 300 / s, so that no entry is negative if |t| <= s / 300;
+    - or, from above, mixed with the channel that gives each letter its nearest reproductions (at distance 0: rows of
+      d have minimum 0). Information is convex in the channel and at most H(X), so the bound grows by no more than
+      that share of H(X).
     """
     n, m = a.shape
     c = np.zeros(m)
-    distortion = information = entropy = 0.0
+    distortion = spread = line = 0.0
     for x in range(n):
         start, stop = inside(band, x, x, m)
         ax, dx, qx, cx = a[x][start:stop], d[x][start:stop], q[start:stop], c[start:stop]
-        r = t = 0.0
+        r = t = u = 0.0
         for y in range(stop - start):
             e = qx[y] * ax[y]
             r += e
-            t += e * dx[y]
+            e *= dx[y]
+            t += e
+            u += e * dx[y]
         if not r > 0.0:
-            return np.inf, np.inf, 0.0
+            return np.inf, np.inf, 0.0, 0.0
         weight = p[x] / r
         for y in range(stop - start):
             cx[y] += weight * ax[y]
         distortion += weight * t
-        information -= p[x] * math.log(r)
-        entropy -= p[x] * math.log(p[x])
-    information -= s * distortion
+        spread += weight * (u - t * t / r)
+        line -= p[x] * math.log(r)
+    information = line - s * distortion
     for y in range(m):
-        if q[y] * c[y] > 0.0:
-            information -= q[y] * c[y] * math.log(c[y])
+        if q[y] > 0.0 and c[y] > 0.0:
+            u = c[y] - 1.0
+            information -= q[y] * c[y] * (u - 0.5 * u * u if abs(u) < 1e-6 else math.log(c[y]))
     information = max(information, 0.0)
-    if distortion <= target:
-        return information, distortion, 0.0
-    share = (distortion - target) / distortion
-    return information + share * max(entropy - information, 0.0), target, share
+    miss = distortion - target
+    if 0.0 < -UNDERFLOW * abs(miss) < s * spread:
+        tilted = max(line + math.log(q.sum()) - s * target + miss * miss / spread, 0.0)
+        if miss > 0.0 or tilted < information:
+            return tilted, target, miss / spread, 0.0
+    if miss <= 0.0:
+        return information, distortion, 0.0, 0.0
+    entropy = 0.0
+    for x in range(n):
+        entropy -= p[x] * math.log(p[x])
+    share = miss / distortion
+    return information + share * max(entropy - information, 0.0), target, 0.0, share
 
 
 def channel_of(
-    a: FloatArray, q: FloatArray | None, share: float, live: NDArray[np.bool_], law: FloatArray
+    a: FloatArray, d: FloatArray, q: FloatArray | None, bend: tuple[float, ...], pmf: FloatArray, law: FloatArray
 ) -> FloatArray:
-    """(K, M) channel q A / r bent by `share`; letters that do not occur get the output law.
+    """(K, M) channel q A / r bent by the tilt and the share `bend`; letters that do not occur get the output law.
 
-    A is exactly 1 at the nearest reproductions. Without q, `a` (n, M) is the channel of the letters that occur.
+    A is exactly 1 at the nearest reproductions, d is 0 where forbidden. Without q, `a` (n, M) is the channel of the
+    letters that occur.
     """
     rows = a
     if q is not None:
+        tilt, share = bend
         rows = a * q
         rows /= rows.sum(axis=1, keepdims=True)
+        if tilt != 0.0:
+            rows *= 1.0 - tilt * (d - (rows * d).sum(axis=1, keepdims=True))
         if share > 0.0:
             near = np.where(a == 1.0, q, 0.0)
             lost = ~(near.sum(axis=1) > 0.0)
             near[lost] = (a[lost] == 1.0).astype(float)
             rows = (1.0 - share) * rows + share * near / near.sum(axis=1, keepdims=True)
+    live = pmf > 0.0
     if live.all():
         return rows
     full = np.tile(law, (live.size, 1))

@@ -75,6 +75,7 @@ def interior_point(p: Any, d: Any, target: float, slope: float, tol: float, q: A
     slack, new_slack = np.empty(m), np.empty(m)
     scaled = np.zeros((size, m))
     h = np.empty((size, size))
+    dense, full = np.zeros(size, np.int64), np.full(size, m)
     step = np.zeros(size)
     mass, lean = np.empty(n), np.empty(n)
     dq, d_slack = np.empty(m), np.empty(m)
@@ -129,8 +130,8 @@ def interior_point(p: Any, d: Any, target: float, slope: float, tol: float, q: A
             h[n, n] = moment + z / s
             for y in range(m):
                 scaled[n, y] *= math.sqrt(q[y] / slack[y])
-        gram(scaled, h, size, m)
-        cholesky(h, size, 1e-15)
+        gram(scaled, dense, full, dense, h, size)
+        cholesky(h, dense, 0, size, 1e-15)
 
         mu = gap / count
         sigma = 0.0
@@ -151,7 +152,7 @@ def interior_point(p: Any, d: Any, target: float, slope: float, tol: float, q: A
                     if not fixed and w[x, y] > 0.0:
                         step[n] += w[x, y] * d[x, y] * dq[y]
                 step[x] = t
-            solve_factored(h, step, size)
+            solve_factored(h, dense, step, size)
             if not fixed:
                 ds = step[n]
                 dz = (sigma * mu - z * s - slope_term - z * ds) / s

@@ -181,15 +181,19 @@ def gradient(p: Any, a: Any, band: tuple[int, int], q: Any, r: Any, c: Any) -> N
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def mean_distortion(p: Any, a: Any, band: tuple[int, int], d: Any, q: Any, r: Any) -> float:
-    """E d of the channel q A / r; d holds 0 where a reproduction is forbidden."""
+def mean_distortion(p: Any, a: Any, band: tuple[int, int], d: Any, q: Any, r: Any) -> tuple[float, float]:
+    """E d of the channel q A / r, and the mean variance of d at a letter; d holds 0 where it is forbidden."""
     n, m = a.shape
-    total = 0.0
+    mean = spread = 0.0
     for x in range(n):
         start, stop = inside(band, x, x, m)
         ax, dx, qx = a[x][start:stop], d[x][start:stop], q[start:stop]
-        t = 0.0
+        t = u = 0.0
         for y in range(stop - start):
-            t += ax[y] * qx[y] * dx[y]
-        total += p[x] / r[x] * t
-    return total
+            e = ax[y] * qx[y] * dx[y]
+            t += e
+            u += e * dx[y]
+        t /= r[x]
+        mean += p[x] * t
+        spread += p[x] * (u / r[x] - t * t)
+    return mean, spread

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 #: Reassociation is allowed, so that sums vectorise; NaN and infinity keep their meaning.
@@ -21,7 +20,7 @@ def _dot(a: Any, b: Any, n: int) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def skyline_gram(a: Any, start: Any, stop: Any, lead: Any, h: Any, n: int) -> None:
+def gram(a: Any, start: Any, stop: Any, lead: Any, h: Any, n: int) -> None:
     """Adds a a^T to the lower triangle of h, where row i of `a` is 0 outside [start, stop), which both ascend.
 
     Fills `lead` (n,): the first j at which row i of the triangle is not 0.
@@ -56,13 +55,16 @@ def skyline_gram(a: Any, start: Any, stop: Any, lead: Any, h: Any, n: int) -> No
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def skyline_cholesky(h: Any, lead: Any, n: int, floor: float) -> None:
-    """`cholesky` of a matrix whose row i is 0 left of column lead(i), which ascends; so is the factor."""
-    for i in range(n):
+def cholesky(h: Any, lead: Any, first: int, n: int, floor: float) -> None:
+    """Factors h = L L^T in its lower triangle; pivots below `floor` times their diagonal are lifted to that.
+
+    Row i of h is 0 left of column lead(i), which ascends; so is the factor. Rows before `first` hold it already.
+    """
+    for i in range(first, n):
         begin = lead[i]
         hi = h[i][begin:]
         j = begin
-        while j + 4 <= i:
+        while j + 4 <= i:  # four columns at once: the entries of row i to the left of each are known up to j
             r0, r1, r2, r3 = h[j][begin:], h[j + 1][begin:], h[j + 2][begin:], h[j + 3][begin:]
             e = j - begin
             t0, t1, t2, t3 = hi[e], hi[e + 1], hi[e + 2], hi[e + 3]
@@ -92,8 +94,8 @@ def skyline_cholesky(h: Any, lead: Any, n: int, floor: float) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def skyline_solve(h: Any, lead: Any, b: Any, n: int) -> None:
-    """Solves L L^T x = b in place for the factor of `skyline_cholesky`."""
+def solve_factored(h: Any, lead: Any, b: Any, n: int) -> None:
+    """Solves L L^T x = b in place for the factor of `cholesky`."""
     for j in range(n):
         begin = lead[j]
         b[j] = (b[j] - _dot(h[j][begin:], b[begin:], j - begin)) / h[j, j]
@@ -104,84 +106,3 @@ def skyline_solve(h: Any, lead: Any, b: Any, n: int) -> None:
         hj, bj = h[j][begin:], b[begin:]
         for k in range(j - begin):
             bj[k] -= t * hj[k]
-
-
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def gram(a: Any, h: Any, n: int, m: int) -> None:
-    """Adds a a^T to the lower triangle of h; a is (n, m), row-major."""
-    for i in range(n):
-        ai = a[i]
-        j = 0
-        while j + 3 <= i:
-            b0, b1, b2, b3 = a[j], a[j + 1], a[j + 2], a[j + 3]
-            t0 = t1 = t2 = t3 = 0.0
-            for k in range(m):
-                x = ai[k]
-                t0 += x * b0[k]
-                t1 += x * b1[k]
-                t2 += x * b2[k]
-                t3 += x * b3[k]
-            h[i, j] += t0
-            h[i, j + 1] += t1
-            h[i, j + 2] += t2
-            h[i, j + 3] += t3
-            j += 4
-        while j <= i:
-            h[i, j] += _dot(ai, a[j], m)
-            j += 1
-
-
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def cholesky(h: Any, n: int, floor: float) -> None:
-    """Factors h = L L^T in its lower triangle; pivots below `floor` times their diagonal are lifted to that."""
-    for i in range(n):
-        hi = h[i]
-        j = 0
-        while j + 4 <= i:  # four columns at once: the entries of row i to the left of each are known up to j
-            r0, r1, r2, r3 = h[j], h[j + 1], h[j + 2], h[j + 3]
-            t0, t1, t2, t3 = hi[j], hi[j + 1], hi[j + 2], hi[j + 3]
-            for k in range(j):
-                x = hi[k]
-                t0 -= x * r0[k]
-                t1 -= x * r1[k]
-                t2 -= x * r2[k]
-                t3 -= x * r3[k]
-            t0 /= r0[j]
-            t1 = (t1 - t0 * r1[j]) / r1[j + 1]
-            t2 = (t2 - t0 * r2[j] - t1 * r2[j + 1]) / r2[j + 2]
-            t3 = (t3 - t0 * r3[j] - t1 * r3[j + 1] - t2 * r3[j + 2]) / r3[j + 3]
-            hi[j] = t0
-            hi[j + 1] = t1
-            hi[j + 2] = t2
-            hi[j + 3] = t3
-            j += 4
-        while j < i:
-            hi[j] = (hi[j] - _dot(hi, h[j], j)) / h[j, j]
-            j += 1
-        diagonal = hi[i]
-        d = diagonal - _dot(hi, hi, i)
-        if not d > floor * diagonal:
-            d = floor * diagonal + 1e-300
-        hi[i] = math.sqrt(d)
-
-
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def solve_factored(h: Any, b: Any, n: int) -> None:
-    """Solves L L^T x = b in place."""
-    for j in range(n):
-        b[j] = (b[j] - _dot(h[j], b, j)) / h[j, j]
-    for j in range(n - 1, -1, -1):
-        t = b[j] / h[j, j]
-        b[j] = t
-        hj = h[j]
-        for k in range(j):
-            b[k] -= t * hj[k]
-
-
-@njit(cache=True, error_model="numpy")
-def finite(a: Any, n: int) -> bool:
-    """Whether the first n entries are finite."""
-    for k in range(n):
-        if not np.isfinite(a[k]):
-            return False
-    return True

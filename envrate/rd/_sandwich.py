@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from envrate.rd._certificate import channel_of, lower_line, upper_point
+from envrate.rd._certificate import ALL, channel_of, lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import kernel
 
@@ -23,7 +23,7 @@ def tangent(
 ) -> tuple[float, float, float]:
     """The problem at slope s: a lower bound on min R + s D, and the rate and distortion of a channel near it."""
     n, m = d.shape
-    c = np.empty(m)
+    c, floor = np.empty(m), np.empty(m)
     best, rate, distortion = -np.inf, np.inf, np.inf
     work = np.empty(n + m, np.int64)
     start = q.copy()
@@ -33,14 +33,15 @@ def tangent(
         if not q.max() > 0.0:
             continue
         band = kernel(d, s, False, a, work)
-        below = lower_line(p, a, band, q, 0.1 * tol, c)
-        above, mean, _ = upper_point(p, finite, a, band, q, s, np.inf)
+        above, mean, _, _ = upper_point(p, finite, a, band, q, s, np.inf)
+        below = lower_line(p, a, band, q, above + s * mean - 0.1 * tol, ALL, c, floor)
         if not above < np.inf:
             continue
         if above + s * mean - below < rate + s * distortion - best or rate == np.inf:
             best, rate, distortion = below, above, mean
-            channel[:] = channel_of(a, q, 0.0, np.ones(n, bool), q)
-            output[:] = q / q.sum()
+            channel[:] = channel_of(a, finite, q, (0.0, 0.0), p, q)
+            output[:] = q + floor
+            output /= output.sum()
             start[:] = q
         if above + s * mean - below <= tol:
             break
@@ -93,7 +94,7 @@ def sandwich(
         v, rate, distortion = tangent(p, d, finite, s, 0.1 * tol, q, a, trial, law)
         if v - s * goal > lower:
             lower, slope = v - s * goal, s
-            output[:] = q / q.sum()
+            output[:] = law
         if distortion <= goal:
             if not distortion > left_distortion:
                 break

@@ -10,21 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from envrate.rd._certificate import channel_of, lower_line, upper_point
+from envrate.rd._certificate import ALL, channel_of, lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import is_toeplitz, kernel
+from envrate.rd._prepare import (
+    LN2,
+    NOT_CERTIFIED,
+    OK,
+    TRIVIAL,
+    prepare,
+)
 from envrate.rd._structured import known_law
-
-OK, NOT_CERTIFIED, NO_REPRODUCTION, BELOW_D_MIN, TRIVIAL = 0, 1, 2, 3, 4
-
-LN2 = math.log(2.0)
 
 #: Up to this many cells the interior-point method is the faster one.
 SMALL = 300
 #: Ways to solve, in the order in which they are tried.
-METHODS = KNOWN, NEWTON, INTERIOR, SHARPER, SANDWICH = range(5)
-#: Atoms from which Newton's method starts on a long alphabet.
-ATOMS = 70
+METHODS = KNOWN, COARSER, NEWTON, INTERIOR, SHARPER, SANDWICH = range(6)
 
 
 class Solution(NamedTuple):
@@ -39,155 +40,52 @@ class Solution(NamedTuple):
     status: int
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _is_clean(p: Any, d: Any) -> bool:
-    if d.shape[0] != p.shape[0] or d.shape[1] == 0:
-        return False
-    total = 0.0
-    bad = 0
-    for x in range(p.shape[0]):
-        bad += 0 if p[x] >= 0.0 else 1
-        total += p[x]
-    for x in range(d.shape[0]):
-        row = d[x]
-        for y in range(d.shape[1]):
-            bad += 0 if row[y] >= 0.0 else 1
-    return bad == 0 and abs(total - 1.0) <= 1e-14
+class Problem(NamedTuple):
+    """What `prepare` makes of a problem, for the solvers."""
+
+    p: Any  # (n,)
+    d: Any  # (n, M)
+    finite: Any  # (n, M): d with 0 where forbidden
+    toeplitz: bool
+    goal: float
+    s: float  # nats per unit: the slope asked for, or one to start from
+    fixed: bool  # whether it was asked for
 
 
-def is_clean(pmf: Any, distortion: Any) -> bool:
-    """Whether both arrays are float64, contiguous, writeable, of the right shapes and values: no copy is needed."""
-    return (
-        pmf.dtype == np.float64
-        and distortion.dtype == np.float64
-        and pmf.ndim == 1
-        and distortion.ndim == 2
-        and pmf.flags.carray
-        and distortion.flags.carray
-        and bool(_is_clean(pmf, distortion))
-    )
+#: Slope, lower and upper bound in nats, the distortion they are at, and the tilt and share that bend the channel.
+Certified = tuple[float, float, float, float, float, float]
+NOTHING: Certified = (-1.0, -math.inf, math.inf, math.inf, 0.0, 0.0)
 
 
 @njit(cache=True, error_model="numpy")
-def _least(row: Any) -> float:
-    """Minimum, over four strands that the processor can run side by side."""
-    m = row.shape[0]
-    a = b = c = e = np.inf
-    y = 0
-    while y + 4 <= m:
-        a = row[y] if row[y] < a else a
-        b = row[y + 1] if row[y + 1] < b else b
-        c = row[y + 2] if row[y + 2] < c else c
-        e = row[y + 3] if row[y + 3] < e else e
-        y += 4
-    while y < m:
-        a = row[y] if row[y] < a else a
-        y += 1
-    return min(min(a, b), min(c, e))
+def _certify(
+    p: Any,
+    finite: Any,
+    a: Any,
+    band: tuple[int, int],
+    q: Any,
+    s: float,
+    goal: float,
+    fixed: bool,
+    tol: float,
+    tries: int,
+    law: Any,
+) -> Certified:
+    """Both bounds at the law q, which is normalised, and the slope of the kernel `a`; `law` is that of the lower."""
+    q /= q.sum()
+    floor = np.empty(q.shape[0])
+    upper, at, tilt, share = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
+    if not fixed:
+        at = goal
+    enough = upper + s * at - 0.3 * tol
+    lower = lower_line(p, a, band, q, enough, tries, law, floor) - s * at
+    law[:] = q + floor
+    law /= law.sum()
+    return s, lower, upper, at, tilt, share
 
 
 @njit(cache=True, error_model="numpy")
-def prepare(
-    pmf: Any, distortion: Any, target: float, slope: float
-) -> tuple[Any, Any, Any, float, float, bool, float, float, float, int, bool, int]:
-    """The problem for letters that occur, each row shifted to a minimum of 0, in units of about D_max - D_min.
-
-    Returns p (n,), d (n, M), d with 0 where forbidden, goal, slope in nats, whether the slope is fixed, D_min,
-    D_max - D_min, the unit, the reproduction that is best alone, whether D is D_min, and a status. At D_min all but
-    the nearest reproductions are forbidden, and the slope no longer matters. Arrays that need no change are not
-    copied.
-    """
-    num_letters, m = distortion.shape
-    least = np.zeros(num_letters)
-    column = np.zeros(m)
-    d_min = 0.0
-    n = 0
-    plain = True
-    for x in range(num_letters):
-        weight = pmf[x]
-        if weight > 0.0:
-            n += 1
-            row = distortion[x]
-            t = _least(row)
-            least[x] = t
-            if t == np.inf:
-                return pmf, distortion, distortion, 0.0, 0.0, False, 0.0, 0.0, 1.0, 0, False, NO_REPRODUCTION
-            plain = plain and t == 0.0
-            d_min += weight * t
-            for y in range(m):
-                column[y] += weight * (row[y] - t)
-    best = 0
-    forbidden = False
-    for y in range(m):
-        if column[y] < column[best]:
-            best = y
-        forbidden = forbidden or column[y] == np.inf
-    d_max = column[best]
-    fixed = slope >= 0.0
-    goal = target - d_min
-    if not fixed and goal < 0.0:
-        if goal < -1e-12 * d_min:
-            return pmf, distortion, distortion, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, BELOW_D_MIN
-        goal = 0.0
-    if (fixed and slope == 0.0 and d_max < np.inf) or (not fixed and goal >= d_max) or d_max == 0.0:
-        return pmf, distortion, distortion, goal, 0.0, fixed, d_min, d_max, 1.0, best, False, TRIVIAL
-    unit = d_max
-    if not unit < np.inf:  # each reproduction is forbidden somewhere: any finite unit will do
-        unit = 0.0
-        for x in range(num_letters):
-            largest = 0.0
-            if pmf[x] > 0.0:
-                for y in range(m):
-                    if distortion[x, y] < np.inf:
-                        largest = max(largest, distortion[x, y] - least[x])
-            unit += pmf[x] * largest
-        if unit == 0.0:
-            unit = 1.0
-    at_d_min = (fixed and slope == np.inf) or (not fixed and goal <= 1e-15 * unit)
-    p, d = pmf, distortion
-    if n < num_letters or not plain or forbidden or at_d_min or not 1e-3 < unit < 1e3:
-        p, d = np.empty(n), np.empty((n, m))
-        inverse = 1.0 / unit
-        i = 0
-        for x in range(num_letters):
-            if pmf[x] > 0.0:
-                p[i] = pmf[x]
-                t = least[x]
-                row = distortion[x]
-                for y in range(m):
-                    d[i, y] = (row[y] - t) * inverse
-                i += 1
-    else:
-        unit = 1.0
-    if at_d_min:
-        forbidden = True
-        for x in range(n):
-            for y in range(m):
-                if d[x, y] > 0.0:
-                    d[x, y] = np.inf
-    finite = d
-    if forbidden:
-        finite = np.where(d == np.inf, 0.0, d)
-    if at_d_min:
-        return p, d, finite, 0.0, 1.0, True, d_min, d_max, unit, best, True, OK
-    s = slope * LN2 * unit if fixed else 0.5 * unit / goal
-    return p, d, finite, goal / unit, s, fixed, d_min, d_max, unit, best, False, OK
-
-
-@njit(cache=True, error_model="numpy")
-def certify(
-    p: Any, finite: Any, a: Any, band: tuple[int, int], q: Any, s: float, goal: float, fixed: bool, tol: float
-) -> tuple[float, float, float, float]:
-    """Lower and upper bound in nats, the distortion they are at, and the share by which the channel is bent.
-
-    The distortion is `goal`, or the channel's own at a fixed slope.
-    """
-    upper, distortion, share = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
-    at = distortion if fixed else goal
-    return lower_line(p, a, band, q, 0.3 * tol, np.empty(q.shape[0])) - s * at, upper, at, share
-
-
-def _by_newton(
+def _at_slope(
     p: Any,
     d: Any,
     finite: Any,
@@ -196,38 +94,115 @@ def _by_newton(
     s: float,
     fixed: bool,
     tol: float,
+    tries: int,
     q: Any,
     a: Any,
-    start: Any,
-) -> tuple[float, tuple[int, int]]:
-    """Newton's method from a Blahut-Arimoto warm-up, or from the law and slope `start` of a neighbour."""
-    from envrate.rd._newton import newton, thin, warm_up
+    law: Any,
+) -> Certified:
+    """Both bounds at the law q and the slope s."""
+    band = kernel(d, s, toeplitz, a, np.empty(d.shape[0] + d.shape[1], np.int64), p.min())
+    return _certify(p, finite, a, band, q, s, goal, fixed, tol, tries, law)
 
-    if start is not None and 0.0 < start[1] < math.inf:
-        q[:] = start[0]
-        s, steps, band = newton(p, d, finite, toeplitz, goal, start[1], fixed, tol, q, a)
-        if steps > 0:
-            return float(s), band
-        q[:] = 1.0 / len(q)
-        s = 0.5 / goal
-    s, done, band = warm_up(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
+
+@njit(cache=True, error_model="numpy")
+def _by_known_law(
+    p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, tol: float, q: Any, a: Any, law: Any
+) -> Certified:
+    """The law that the structure tells."""
+    s = known_law(p, d, goal, toeplitz, q)
+    if not s >= 0.0:
+        return NOTHING
+    return _at_slope(p, d, finite, toeplitz, goal, s, False, tol, ALL, q, a, law)
+
+
+@njit(cache=True, error_model="numpy")
+def _by_interior_point(
+    p: Any,
+    d: Any,
+    finite: Any,
+    goal: float,
+    s: float,
+    fixed: bool,
+    sharpness: float,
+    tol: float,
+    q: Any,
+    a: Any,
+    law: Any,
+) -> Certified:
+    q[:] = 1.0 / q.shape[0]
+    s, _ = interior_point(p, d, goal, s if fixed else -1.0, sharpness * tol, q)
+    if not s >= 0.0:
+        return NOTHING
+    return _at_slope(p, d, finite, False, goal, s, fixed, tol, ALL, q, a, law)
+
+
+def _from_scratch(problem: Problem, tol: float, q: Any, a: Any) -> tuple[float, tuple[int, int]]:
+    """Newton's method from a Blahut-Arimoto warm-up."""
+    from envrate.rd._newton import ATOMS, newton
+    from envrate.rd._warm_up import thin, warm_up
+
+    q[:] = 1.0 / len(q)
+    s, done, band = warm_up(*problem, tol, q, a)
     if not done:
         thin(q, ATOMS)
-        s, _, band = newton(p, d, finite, toeplitz, goal, s, fixed, tol, q, a)
-    return float(s), band
+        s, _, band = newton(*problem[:5], s, problem.fixed, tol, q, a, False)
+    return s, band
+
+
+def _by_coarser_grid(problem: Problem, tol: float, q: Any, a: Any, law: Any) -> Certified:
+    """The law of the problem on every k-th letter: as good where it is smooth, a start elsewhere."""
+    from envrate.rd._warm_up import coarser
+
+    k, first, p, d = coarser(problem.p, problem.d, 0.5 / problem.s if problem.fixed else problem.goal)
+    if k < 2:
+        return NOTHING
+    coarse = np.empty(d.shape[1])
+    s, _ = _from_scratch(problem._replace(p=p, d=d, finite=d), tol, coarse, np.empty(d.shape))
+    if not 0.0 < s < math.inf:
+        return NOTHING
+    q[:] = 0.0
+    q[first::k] = coarse
+    return _at_slope(*problem[:5], s, problem.fixed, tol, 1, q, a, law)
+
+
+def _by_newton(problem: Problem, tol: float, q: Any, a: Any, law: Any, start: tuple[Any, float] | None) -> Certified:
+    """Newton's method from the law and slope of a neighbour, or from a warm-up."""
+    from envrate.rd._newton import newton
+
+    steps = -1
+    if start is not None:
+        q[:] = start[0]
+        s, steps, band = newton(*problem[:5], start[1], problem.fixed, tol, q, a, True)
+    if steps < 0:
+        s, band = _from_scratch(problem, tol, q, a)
+    if not s >= 0.0:
+        return NOTHING
+    return _certify(problem.p, problem.finite, a, band, q, s, problem.goal, problem.fixed, tol, ALL, law)
 
 
 def solve(
-    pmf: Any, distortion: Any, target: float, slope: float, tol: float, start: tuple[Any, float] | None = None
+    pmf: Any,
+    distortion: Any,
+    target: float,
+    slope: float,
+    tol: float,
+    start: tuple[Any, float] | None = None,
+    *,
+    checked: bool = True,
+    detect: bool = True,
 ) -> Solution:
     """R(D) at `target` (slope < 0), or at `slope` in bits per unit of distortion.
 
-    `start` is the output law and the slope of a point nearby.
+    `start` is the output law and the slope of a point nearby. Where the arrays are not `checked`, the status may be
+    UNCLEAN; without `detect` no law is taken as known.
 
-    A known law, Newton's method on large alphabets, the interior point twice, the sandwich, until one certifies.
+    A known law, a coarser grid and Newton's method on large alphabets, the interior point twice, the sandwich, until
+    one certifies.
     """
     num_letters, m = distortion.shape
-    p, d, finite, goal, s, fixed, d_min, d_max, unit, best, at_d_min, status = prepare(pmf, distortion, target, slope)
+    p, d, finite, goal, s, fixed, d_min, d_max, unit, best, at_d_min, status = prepare(
+        pmf, distortion, target, slope, checked
+    )
     if status != OK:
         law = np.zeros(m)
         law[best] = 1.0
@@ -236,56 +211,51 @@ def solve(
         if status == TRIVIAL:
             return Solution(0.0, 0.0, at, 0.0, law, nothing, OK)
         return Solution(0.0, math.inf, target, 0.0, law, nothing, status)
-    if start is not None:
-        start = (start[0], start[1] * unit * LN2)
     n = p.shape[0]
     tol_nats = LN2 * tol
     small = distortion.size <= SMALL
     toeplitz = not small and bool(math.isfinite(d[0, -1])) and is_toeplitz(d)
-    law = np.empty(m)
-    known = -1.0 if fixed else known_law(p, d, goal, toeplitz, law)
-    best_lower, best_upper, best_at, best_s = -math.inf, math.inf, goal, s
-    best_parts: tuple[Any, Any, float] | None = None
-    best_law = law
-    for method in METHODS[(0 if known > 0.0 else (2 if small else 1)) :]:
-        if (method == NEWTON and small) or (method == SANDWICH and fixed):
+    problem = Problem(p, d, finite, toeplitz, goal, s, fixed)
+    if start is not None:
+        start = (start[0], start[1] * unit * LN2) if 0.0 < start[1] < math.inf else None
+    found, parts = NOTHING, None
+    for method in METHODS:
+        if (
+            (method == KNOWN and (fixed or not detect))
+            or (method == COARSER and (not toeplitz or start is not None))
+            or (method == NEWTON and small)
+            or (method == SANDWICH and fixed)
+        ):
             continue
-        a, q, share = np.empty((n, m)), law, 0.0
-        if method == SANDWICH:
+        a, q, law = np.empty((n, m)), np.empty(m), np.empty(m)
+        if method == KNOWN:
+            trial = _by_known_law(p, d, finite, toeplitz, goal, tol_nats, q, a, law)
+        elif method == COARSER:
+            trial = _by_coarser_grid(problem, tol_nats, q, a, law)
+            start = (q, trial[0]) if trial[0] > 0.0 else None
+        elif method == NEWTON:
+            trial = _by_newton(problem, tol_nats, q, a, law, start)
+        elif method == SANDWICH:
             from envrate.rd._sandwich import sandwich
 
-            q = np.empty(m)
-            lower, upper, found = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, a, q)
-            at = goal
+            lower, upper, at_slope = sandwich(p, d, finite, d_max / unit, best, goal, tol_nats, a, law)
+            trial = at_slope, lower, upper, goal, 0.0, 0.0
+            law /= law.sum()
         else:
-            if method == KNOWN:
-                found = known
-                band = kernel(d, found, toeplitz, a, np.empty(n + m, np.int64), p.min())
-            elif method == NEWTON:
-                q = np.full(m, 1.0 / m)
-                found, band = _by_newton(p, d, finite, toeplitz, goal, s, fixed, tol_nats, q, a, start)
-            else:
-                q = np.full(m, 1.0 / m)
-                sharpness = 0.3 if method == INTERIOR else 0.02
-                found, _ = interior_point(p, d, goal, s if fixed else -1.0, tol_nats * sharpness, q)
-                band = kernel(d, found, False, a, np.empty(n + m, np.int64))
-            if not found >= 0.0:
-                continue
-            lower, upper, at, share = certify(p, finite, a, band, q, found, goal, fixed, tol_nats)
-        if upper - lower < best_upper - best_lower:
-            best_lower, best_upper, best_at, best_s = lower, upper, at, found
-            best_parts = (a, None if method == SANDWICH else q, share)
-            best_law = q / q.sum()
-            if upper - lower <= tol_nats:
+            sharpness = 0.3 if method == INTERIOR else 0.02
+            trial = _by_interior_point(p, d, finite, goal, s, fixed, sharpness, tol_nats, q, a, law)
+        if trial[2] - trial[1] < found[2] - found[1]:
+            found, output = trial, law
+            parts = a, finite, None if method == SANDWICH else q
+            if trial[2] - trial[1] <= tol_nats:
                 break
-    if best_parts is None:  # no solver came to anything: the bracket is without end
-        best_law = np.full(m, 1.0 / m)
-        best_parts = (np.ones((n, m)), best_law, 0.0)
-    lower = max(best_lower, 0.0) / LN2
-    upper = max(best_upper / LN2, lower)
-    at = d_min + unit * best_at if fixed and slope >= 0.0 else target
-    steepness = math.inf if at_d_min else best_s / (unit * LN2)
+    if parts is None:  # no solver came to anything: the bracket is without end
+        output = np.full(m, 1.0 / m)
+        parts = np.ones((n, m)), finite, output
+    lower = max(found[1], 0.0) / LN2
+    upper = max(found[2] / LN2, lower)
+    at = d_min + unit * found[3] if fixed and slope >= 0.0 else target
+    steepness = math.inf if at_d_min else found[0] / (unit * LN2)
     status = OK if upper - lower <= tol else NOT_CERTIFIED
-    a, q, share = best_parts
-    make_channel = partial(channel_of, a, q, share, pmf > 0.0, best_law)
-    return Solution(lower, upper, at, steepness, best_law, make_channel, status)
+    make_channel = partial(channel_of, *parts, found[4:], pmf, output)
+    return Solution(lower, upper, at, steepness, output, make_channel, status)

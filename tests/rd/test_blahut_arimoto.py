@@ -230,7 +230,7 @@ def test_a_bracket_that_stays_wide_is_refused_with_its_ends(monkeypatch):
     from envrate.rd import _solve
 
     wide = _solve.Solution(0.5, 0.75, 0.1, 1.0, np.ones(2) / 2, lambda: np.eye(2), _solve.NOT_CERTIFIED)
-    monkeypatch.setattr(_solve, "solve", lambda *_: wide)
+    monkeypatch.setattr(_solve, "solve", lambda *_, **__: wide)
     with pytest.raises(ValueError, match=r"tol: certified only to \[0.5, 0.75\] bits, wider than tol=1e-09"):
         rd.blahut_arimoto(np.array([0.7, 0.3]), HAMMING2, D=0.1)
 

@@ -71,7 +71,7 @@ def test_exact_below_the_critical_distortion(shared_data):
         p, critical = float(row["p"]), float(row["Dc"])
         for share, key in ((1.0, "R(Dc)"), (0.5, "R(Dc/2)")):
             bracket = rd.markov(sticky(p), [0, 1], HAMMING, share * critical * (1 - 1e-15))
-            assert bracket.width == 0.0
+            assert bracket.width <= 1e-15
             assert bracket.mid == pytest.approx(float(row[key]), abs=1e-12)
     # Flipping every second letter turns p into 1 - p and keeps Hamming distortion.
     assert rd.markov(sticky(0.75), [0, 1], HAMMING, 0.01).mid == pytest.approx(h(0.25) - h(0.01), abs=1e-12)
