@@ -26,6 +26,8 @@ IntArray = NDArray[np.int64]
 
 #: Steps of one ascent; few are needed, since each one changes the rule.
 MAX_STEPS = 50
+#: Costs of a miss among the starts, as shares of the cost of a wrong response.
+DOUBT = (0.1, 0.2, 0.3, 0.45)
 #: Random cost matrices among the starts, from a fixed seed.
 RANDOM_STARTS = 6
 #: Shares of e this close to the largest one count as the largest.
@@ -112,13 +114,22 @@ class Scale:
 
 
 def starting_costs(task: Task) -> list[FloatArray]:
-    """(A, A + 1) cost matrices to start from: severities, the most probable symbol, 1/p, free doubt, random ones."""
+    """(A, A + 1) cost matrices to start from.
+
+    Severities, the most probable symbol, 1/p, free doubt, misses cheaper than wrong responses, random ones. A rule
+    that is silent where it is in doubt (Chow 1970) has to be among the starts: once a rule misses nothing, misses are
+    forbidden and the ascent keeps away from them.
+    """
     size = task.num_symbols
     wrong = 1.0 - np.eye(size)
     even = wrong / np.maximum(task.pmf, 1e-12)[:, None]
     severity = np.asarray(task.distortion)
     starts = [np.column_stack([costs, costs[:, 0]]) for costs in (severity, wrong, even)]
     starts += [np.column_stack([costs, np.zeros(size)]) for costs in (wrong, even)]
+    for share in DOUBT:
+        costs = even.copy()
+        costs[1:, 0] *= share
+        starts.append(np.column_stack([costs, costs[:, 0]]))
     generator = np.random.default_rng(20260706)
     for _ in range(RANDOM_STARTS):
         costs = np.exp(2.0 * generator.standard_normal((size, size))) * even
