@@ -270,6 +270,24 @@ def test_simulated_constant_policies_get_exactly_nothing(agent):
         assert point.credited == 0.0 and point.keeps_up == "no"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_constant_policy_that_waits_for_packets_gets_what_chance_leaves(seed):
+    """It answers when something arrives, so its outcome within 300 ms is random, the same whatever is required.
+
+    With all its rows alike the population's rate is 0 (also that of the table below). A run's two conditional
+    frequencies differ by sampling, and on the right side that is information: 2 n ln 2 I is chi-squared with one
+    degree of freedom there, at most 15.1 with a probability of 99.99 %. The interval says so: it begins at 0.
+    """
+    for reading in READINGS:
+        assert population(ALERT, [[0.4, 0.6, 0.0, 0.0], [0.4, 0.6, 0.0, 0.0]], reading) == 0.0
+        assert population(ALERT, [[0.0, 0.6, 0.0, 0.4], [0.0, 0.6, 0.0, 0.4]], reading) == 0.0
+    link = Link(delay_ms=300, jitter=TwoPoint(0, 300, p_high=0.4))
+    run = er.rollout(ALERT, Always(ALERT), link=link, num_envs=NUM_ENVS, num_ticks=NUM_TICKS, seed=seed)
+    most = 15.14 / (2 * NUM_ENVS * NUM_TICKS * math.log(2)) * 1000 / ALERT.tick_ms
+    for point in rates(run, 300).values():
+        assert point.credited <= most and point.credited_low == 0.0 and point.keeps_up == "no"
+
+
 @pytest.mark.parametrize("rate", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("reading", READINGS)
 def test_random_speakers_get_nothing(rate, reading):
