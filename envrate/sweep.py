@@ -1,7 +1,8 @@
 """Sweeps: many runs, each a pure function of a JSON spec, on local processes or a Ray cluster.
 
 A job's result is one JSON file named by the hash of its spec, so a sweep that was interrupted goes on where it
-stopped, and the same job never runs twice into one folder.
+stopped, and the same job never runs twice into one folder. Jobs that differ in link, seed or resamples alone run in
+one process one after the other, since they share what is compiled; what a job gives does not depend on that.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from envrate import __version__, _checks
 from envrate.channels import as_link
-from envrate.task import Task
 
 #: Keys of a job with their defaults; `task` has none.
 DEFAULTS: dict[str, Any] = {
@@ -29,34 +29,46 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "resamples": 1000,
 }
+#: Of these, the least value of each number.
+LEAST = {"num_envs": 1, "num_ticks": 1, "compute_ms": 0, "seed": 0, "resamples": 100}
+#: Keys that nothing compiled depends on.
+NUMBERS_ONLY = ("link", "seed", "resamples")
 ENGINES = ("local", "ray")
 Spec = dict[str, Any]
+#: A job, its result as JSON, and what went wrong where there is none.
+Attempt = tuple[Spec, str | None, str]
 
 
 def expand(sweep: dict[str, Any]) -> list[Spec]:
     """Job specs of a sweep: every combination of the keys that hold a list.
 
     Raises:
-        ValueError: an unknown key, no task, or a task or link that does not exist.
+        ValueError: an unknown key, no task, a name that does not exist, a number out of range.
     """
     if not isinstance(sweep, dict) or "task" not in sweep:
-        raise ValueError("sweep: expected a mapping with the key 'task'")
-    unknown = sorted(set(sweep) - set(DEFAULTS) - {"task"})
+        raise ValueError(f"sweep: expected a mapping with the key 'task', got {sweep!r:.100}")
+    unknown = sorted(str(key) for key in set(sweep) - set(DEFAULTS) - {"task"})
     if unknown:
         raise ValueError(f"sweep: unknown key {unknown[0]!r}; expected task, {', '.join(DEFAULTS)}")
     given = DEFAULTS | sweep
     axes = [value if isinstance(value, list) else [value] for value in given.values()]
-    specs = [dict(zip(given, combination, strict=True)) for combination in itertools.product(*axes)]
-    for spec in specs:
-        _task(spec)
-        as_link(spec["link"])
-    return specs
+    empty = [key for key, values in zip(given, axes, strict=True) if not values]
+    if empty:
+        raise ValueError(f"{empty[0]}: expected at least one value, got an empty list")
+    specs = [_checked(dict(zip(given, values, strict=True))) for values in itertools.product(*axes)]
+    return list({job_name(spec): spec for spec in specs}.values())
 
 
-def _task(spec: Spec) -> Task:
-    from envrate import tasks
+def _checked(spec: Spec) -> Spec:
+    from envrate import agents
+    from envrate.envs import _build
 
-    return tasks.get(spec["task"]) if isinstance(spec["task"], str) else Task.from_dict(spec["task"])
+    numbers = {key: _checks.integer(key, spec[key], least) for key, least in LEAST.items()}
+    as_link(spec["link"])
+    if not isinstance(spec["agent"], str):
+        raise ValueError(f"agent: expected the name of a reference agent, got {spec['agent']!r:.100}")
+    agents.get(spec["agent"], _build.as_task(spec["task"]), modality=_build.as_renderer(spec["modality"]))
+    return spec | numbers
 
 
 def job_name(spec: Spec) -> str:
@@ -68,39 +80,27 @@ def job_name(spec: Spec) -> str:
 
 def run_job(spec: Spec) -> dict[str, Any]:
     """One run and its frontier: `{"spec", "version", "frontier"}`. Reads nothing but the spec."""
-    from envrate import agents, scorers
+    from envrate import scorers
     from envrate.envs import rollout
 
-    task = _task(spec)
-    agent = agents.get(spec["agent"], task, modality=spec["modality"])
-    trace = rollout(
-        task,
-        agent,
-        modality=spec["modality"],
-        link=as_link(spec["link"]),
-        num_envs=spec["num_envs"],
-        num_ticks=spec["num_ticks"],
-        seed=spec["seed"],
-        compute_ms=spec["compute_ms"],
-    )
+    kept = ("modality", "link", "num_envs", "num_ticks", "seed", "compute_ms")
+    trace = rollout(spec["task"], spec["agent"], **{key: spec[key] for key in kept})
     frontier = scorers.frontier(trace, seed=spec["seed"], resamples=spec["resamples"])
     return {"spec": spec, "version": __version__, "frontier": frontier.to_json()}
-
-
-def _run_into(spec: Spec, folder: Path) -> str:
-    """Runs a job and writes its result whole or not at all."""
-    path = folder / job_name(spec)
-    part = path.with_suffix(f".part{os.getpid()}")
-    part.write_text(json.dumps(run_job(spec), allow_nan=False), encoding="utf-8")
-    part.replace(path)
-    return path.name
 
 
 def results(specs: Sequence[Spec], folder: Path) -> Iterator[dict[str, Any] | None]:
     """The result of each job that has one, else None."""
     for spec in specs:
         path = folder / job_name(spec)
-        yield json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        yield _read(path) if path.exists() else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError(f"{path}: not a job's result ({error}); delete it and run the sweep again") from error
 
 
 def run(
@@ -119,6 +119,9 @@ def run(
         engine: "local" (joblib processes) or "ray" (the cluster that the environment names, else a local one).
         jobs: processes of the local engine; -1 is one per core.
         on_done: called with (done, total) as jobs finish.
+
+    Raises:
+        ValueError: some jobs failed; all others have run, and their results are kept.
     """
     _checks.choice("engine", engine, ENGINES)
     place = Path(folder)
@@ -127,35 +130,84 @@ def run(
     done = len(specs) - len(missing)
     if on_done is not None:
         on_done(done, len(specs))
-    finished = _local(missing, place, jobs) if engine == "local" else _ray(missing, place)
-    for _ in finished:
-        done += 1
+    failed = []
+    for spec, error in _local(missing, place, jobs) if engine == "local" else _ray(missing, place):
+        done += not error
+        failed += [f"{job_name(spec)}: {error}"] if error else []
         if on_done is not None:
             on_done(done, len(specs))
+    if failed:
+        raise ValueError(
+            f"sweep: {len(failed)} of {len(specs)} jobs failed, the results of the others are in {place}; "
+            f"the first that failed is {failed[0]}"
+        )
     return [result for result in results(specs, place) if result is not None]
 
 
-def _local(specs: Sequence[Spec], folder: Path, jobs: int) -> Iterator[str]:
-    if jobs == 1 or len(specs) <= 1:
-        return (_run_into(spec, folder) for spec in specs)
+def batches(specs: Sequence[Spec], workers: int) -> list[list[Spec]]:
+    """Jobs that share what is compiled, each list for one process; cut where there are fewer lists than workers."""
+    groups: dict[str, list[Spec]] = {}
+    for spec in specs:
+        key = json.dumps({name: value for name, value in spec.items() if name not in NUMBERS_ONLY}, sort_keys=True)
+        groups.setdefault(key, []).append(spec)
+    most = max(1, -(-len(specs) // workers))
+    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+
+
+def _attempts(specs: Sequence[Spec]) -> Iterator[Attempt]:
+    for spec in specs:
+        try:
+            yield spec, json.dumps(run_job(spec), allow_nan=False), ""
+        except Exception as error:  # whatever it is, the other jobs go on
+            yield spec, None, f"{type(error).__name__}: {error}"
+
+
+def _kept(attempts: Iterable[Attempt], folder: Path) -> Iterator[tuple[Spec, str]]:
+    """Writes each result whole or not at all; gives the job, and what went wrong."""
+    for spec, text, error in attempts:
+        if text is not None:
+            path = folder / job_name(spec)
+            part = path.with_suffix(f".part{os.getpid()}")
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+        yield spec, error
+
+
+def _local(specs: Sequence[Spec], folder: Path, jobs: int) -> Iterator[tuple[Spec, str]]:
     import joblib
 
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-    return iter(parallel(joblib.delayed(_run_into)(spec, folder) for spec in specs))
+    workers = joblib.effective_n_jobs(jobs)
+    parts = batches(specs, workers)
+    if workers == 1 or len(parts) <= 1:
+        return _kept(_attempts([spec for part in parts for spec in part]), folder)
+    parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
+    finished = parallel(joblib.delayed(_local_batch)(part, folder) for part in parts)
+    return itertools.chain.from_iterable(finished)
 
 
-def _ray(specs: Sequence[Spec], folder: Path) -> Iterator[str]:
+def _local_batch(specs: Sequence[Spec], folder: Path) -> list[tuple[Spec, str]]:
+    return list(_kept(_attempts(specs), folder))
+
+
+def _ray(specs: Sequence[Spec], folder: Path) -> Iterator[tuple[Spec, str]]:
     try:
         import ray
     except ImportError as error:
         raise ImportError("the ray engine needs ray: pip install 'envrate[ray]'") from error
     if not ray.is_initialized():
         ray.init(log_to_driver=False, configure_logging=False)
-    remote = ray.remote(run_job)
-    waiting = {remote.remote(spec): spec for spec in specs}
+    remote = ray.remote(_ray_batch)
+    parts = batches(specs, max(1, int(ray.cluster_resources().get("CPU", 1))))
+    waiting = {remote.remote(part): part for part in parts}
     while waiting:
-        ready, _ = ray.wait(list(waiting), num_returns=1)
-        spec = waiting.pop(ready[0])
-        path = folder / job_name(spec)
-        path.write_text(json.dumps(ray.get(ready[0]), allow_nan=False), encoding="utf-8")
-        yield path.name
+        (ready,), _ = ray.wait(list(waiting), num_returns=1)
+        part = waiting.pop(ready)
+        try:
+            attempts = ray.get(ready)
+        except ray.exceptions.RayError as error:  # its process is gone
+            attempts = [(spec, None, f"{type(error).__name__}: {error}") for spec in part]
+        yield from _kept(attempts, folder)
+
+
+def _ray_batch(specs: Sequence[Spec]) -> list[Attempt]:
+    return list(_attempts(specs))
