@@ -26,12 +26,16 @@ Array = jax.Array
 LEVEL = 0.08
 #: Seconds that each note takes to start, to fall to half its amplitude, and to end before the next.
 ATTACK, DECAY, RELEASE = 0.006, 0.35, 0.008
+#: The gain of an episode lies within so many decibels of 0.
+GAIN_DB = 3.0
 #: Share of the nuisance's power that distractor tones have; the rest is ambient noise.
 DISTRACTOR_SHARE = 0.3
 #: A distractor tone lasts one slot of this length.
 SLOT_MS = 800
 #: Delays of the two reflections, ms.
 REFLECTION_MS = ((7, 23), (23, 61))
+#: Amplitudes of the sound and of its reflections.
+ECHOES = (1.0, 0.35, 0.2)
 #: Octaves per standard deviation of a value told by pitch, and the neighbouring voices' ratio.
 OCTAVES, VOICE_RATIO, VOICE_CENTRE = 0.3, 3.2, 500.0
 #: A question's chirp, Hz.
@@ -145,7 +149,7 @@ class Audio(Frames):
         dry = (_speech if speaks else _notes)(self, task, payload, end_ms, room, count)
         notes = jnp.where(probe, jnp.asarray(_chirp(count)), dry)
         noise = _nuisance(self, task, end_ms, room, episode_key, key, count)
-        gain = 10.0 ** ((6.0 * room[0] - 3.0) / 20.0)
+        gain = 10.0 ** (GAIN_DB * (2.0 * room[0] - 1.0) / 20.0)
         return _codec_kernels.through(self.codec, jnp.clip(LEVEL * gain * (notes + noise), -1.0, 1.0))
 
     def picture(self, task: Task, signal: Any, *, height: int = 128, width: int = 256) -> Any:
@@ -183,7 +187,8 @@ def voices(renderer: Audio, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndar
     outputs = _timing.num_outputs(task)
     if outputs:
         centre = VOICE_CENTRE * VOICE_RATIO ** (np.arange(outputs) - (outputs - 1) / 2)
-        return _wavetables.sine(), centre.astype(np.float32), _timing.scale_of(task.latent)
+        table = _wavetables.sine() if renderer.carrier == "pitch" else _wavetables.buzz()
+        return table, centre.astype(np.float32), _timing.scale_of(task.latent)
     tables, frequency = _wavetables.SOUNDS[renderer.sound](task.latent.num_states)
     return tables, frequency, np.zeros(0, np.float32)
 
@@ -202,7 +207,7 @@ def _notes(renderer: Audio, task: Task, payload: tuple[Array, ...], end_ms: Arra
     flat = jnp.asarray(tables.reshape(-1))
     total = jnp.zeros((count,), jnp.float32)
     delays = [jnp.float32(0.0)] + [(a + (b - a) * room[2 + i]) / 1000.0 for i, (a, b) in enumerate(REFLECTION_MS)]
-    for delay, gain in zip(delays, (1.0, 0.35, 0.2), strict=True):
+    for delay, gain in zip(delays, ECHOES, strict=True):
         t = time - delay
         now, earlier = t >= onset[2], t < onset[1]
 
@@ -243,7 +248,7 @@ def _speech(renderer: Audio, task: Task, payload: tuple[Array, ...], end_ms: Arr
     begin = [(end_ms - renderer.frame_ms(task) + o) * (_codecs.AUDIO_RATE // 1000) for o in (first, last)]
     total = jnp.zeros((count,), jnp.float32)
     delays = [jnp.float32(0.0)] + [a + (b - a) * room[2 + i] for i, (a, b) in enumerate(REFLECTION_MS)]
-    for delay_ms, gain in zip(delays, (1.0, 0.35, 0.2), strict=True):
+    for delay_ms, gain in zip(delays, ECHOES, strict=True):
         t = time - (delay_ms * (_codecs.AUDIO_RATE / 1000)).astype(jnp.int32)
         now, earlier = t >= begin[1], t < begin[0]
         onset = jnp.where(now, begin[1], jnp.where(earlier, begin[0] - length, begin[0]))

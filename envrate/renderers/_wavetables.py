@@ -11,6 +11,8 @@ Table = NDArray[np.float32]
 PERIOD = 2048
 #: Frequency range of single tones, Hz.
 LOWEST, HIGHEST = 220.0, 1400.0
+#: Harmonics of a voice that is told by its loudness.
+BUZZ = 4
 #: Pitch of the voice that speaks the vowels, Hz.
 VOICE = 125.0
 #: First three formants of ten vowels of American English, Hz, means over men. Source: Peterson and Barney, "Control
@@ -50,6 +52,11 @@ def _periodic(amplitudes: dict[int, float]) -> Table:
 def sine() -> Table:
     """(1, PERIOD) a pure tone."""
     return _periodic({1: 1.0})[None]
+
+
+def buzz() -> Table:
+    """(1, PERIOD) four harmonics of equal power: a room's reflections cannot weaken all of them, as they can a tone."""
+    return _periodic({h: 1.0 for h in range(1, BUZZ + 1)})[None]
 
 
 def tones(count: int) -> tuple[Table, Table]:

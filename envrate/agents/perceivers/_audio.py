@@ -1,4 +1,4 @@
-"""A listener: matched filters on the spectrum after the onset for states, a peak of the spectrum for pitch."""
+"""A listener: matched filters on the spectrum after the onset for states and loudness, a peak of it for pitch."""
 
 from __future__ import annotations
 
@@ -40,9 +40,14 @@ def reader(task: Task, renderer: Any) -> Reader:
         loud = jnp.sqrt(jnp.sum(signal * signal)) + np.float32(1e-9)
         probe = jnp.abs(jnp.dot(jnp.asarray(chirp), signal)) > CHIRP * loud
         known = probe | (length >= LISTEN_MS)
-        value = (
-            _pitch(task, renderer, signal * window) if is_gaussian(task) else _state(task, renderer, signal * window)
-        )
+        if not is_gaussian(task):
+            value = _state(task, renderer, signal * window)
+        elif renderer.carrier == "pitch":
+            value = _pitch(task, renderer, signal * window)
+        else:
+            age = (time - last.astype(jnp.float32)) / np.float32(1000.0)
+            note = _audio._envelope(age, task.tick_ms / 1000.0)
+            value = _loudness(task, renderer, signal * window * note, jnp.sum(window * note * note))
         return Reading(value, probe, known)
 
     return read
@@ -81,8 +86,6 @@ def _templates(task: Task, renderer: Any, samples: int, top: int) -> Any:
 
 def _pitch(task: Task, renderer: Any, signal: Any) -> Any:
     """(d,) values by the loudest pitch in each voice's range, weighed with the law of the value."""
-    if renderer.carrier != "pitch":
-        raise ValueError("audio: the reference listener reads pitch; expected carrier='pitch'")
     sd = _timing.scale_of(task.latent)
     _, centre, _ = _audio.voices(renderer, task)
     grid = np.linspace(-SDS, SDS, int(2 * SDS * PER_SD) + 1)
@@ -98,3 +101,32 @@ def _pitch(task: Task, renderer: Any, signal: Any) -> Any:
         shift = jnp.clip(0.5 * (a - c) / jnp.minimum(a - 2.0 * b + c, -1e-6), -0.5, 0.5)
         values.append((jnp.asarray(grid, jnp.float32)[k] + shift / PER_SD) * sd[i])
     return jnp.stack(values)
+
+
+def _loudness(task: Task, renderer: Any, matched: Any, energy: Any) -> Any:
+    """(d,) values by the power of each voice's harmonics at the best tuning.
+
+    Args:
+        task: the task.
+        renderer: the renderer.
+        matched: (samples,) the sound times the window and the shape of a note.
+        energy: what that makes of a note's shape itself.
+    """
+    sd = _timing.scale_of(task.latent)
+    _, centre, _ = _audio.voices(renderer, task)
+    hz = np.outer(centre, np.arange(1, _wavetables.BUZZ + 1))  # (d, harmonics)
+    turn = 2j * np.pi * np.arange(matched.shape[0])[:, None] / AUDIO_RATE * hz.ravel()
+    power = []
+    for cents in TUNINGS:
+        wave = np.exp(turn * 2 ** (cents / 1200))
+        real, imaginary = (jnp.asarray(part.astype(np.float32)) for part in (wave.real, wave.imag))
+        power.append(((matched @ real) ** 2 + (matched @ imaginary) ** 2).reshape(hz.shape).sum(1))
+    # The harmonics of a voice of amplitude 1 have power 1 together: half the square of what each filter gives.
+    unit = energy * np.float32(_audio.LEVEL / np.sqrt(len(sd) * _audio._mean_envelope_power(task.tick_ms)))
+    heard = jnp.log(2.0 * jnp.stack(power).max(0) / unit**2 + np.float32(1e-9)) / 2.0
+    echoes = np.float32(0.5 * np.log(np.sum(np.square(_audio.ECHOES))))
+    value = (heard - echoes) / np.float32(_audio.NEPERS) + np.float32(_audio.NEPERS)
+    if task.is_tracking:  # the best guess leans to the mean, for the gain is not known
+        doubt = (_audio.GAIN_DB * np.log(10.0) / 20.0 / _audio.NEPERS) ** 2 / 3.0
+        value = value / np.float32(1.0 + doubt)
+    return value * sd

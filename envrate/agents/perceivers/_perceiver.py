@@ -103,7 +103,7 @@ class Perceiver:
         task = letters(self.task)
         token = reading.value
         if isinstance(self.task.response, Threshold):
-            edges = np.asarray(self.task.response.edges, np.float32)
+            edges = np.asarray(self.task.response.edges, np.float32)[None, None, :]
             token = (token[..., self.task.response.output, None] >= edges).sum(-1, dtype=jnp.int32)
         onset = end
         if self.modality.frame_ms(self.task) is not None:
