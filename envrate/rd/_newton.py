@@ -4,6 +4,9 @@ At a slope s the output law minimises F(q) = -sum_x p(x) log (A q)(x), the mixtu
 a nonnegative least-squares problem on the support (Wang 2007, the constrained Newton method). The slope follows the
 target distortion by Newton's method in (q, s) together. Nothing here is trusted: the caller evaluates both bounds, and
 takes the interior-point method where they are wide.
+
+F is taken at q with a little of the uniform law added: else letters of probability 1e-100, which are worth nothing, are
+pursued to the end of the alphabet, and r is 0 where q has lost them.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from envrate.rd._certificate import SOME, lower_line, tilt_cost
-from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion
+from envrate.rd._certificate import POLISH, SOME, lower_line, tilt_cost
+from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion, output_of
 from envrate.rd._least_squares import nonnegative
 from envrate.rd._linalg import FAST, gram, solve_factored
 
@@ -96,6 +99,18 @@ def _combine(b: Any, z: Any, start: Any, stop: Any, out: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
+def _add_product(h: Any, lead: Any, x: Any, out: Any) -> None:
+    """Adds H x to out; only the lower triangle of H is read, where row i is 0 left of lead(i)."""
+    for i in range(x.shape[0]):
+        hi, xi = h[i], x[i]
+        t = hi[i] * xi
+        for j in range(lead[i], i):
+            t += hi[j] * x[j]
+            out[j] += hi[j] * xi
+        out[i] += t
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
 def _line_search(p: Any, r: Any, new: Any, mass: float) -> tuple[float, float]:
     """The share of the way r -> new that F + sum q allows, and how far F is from its minimum at this slope."""
     base = decrement = 0.0
@@ -157,12 +172,13 @@ def newton(
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c = np.empty(n), np.empty(m)
-    c_polished, floor = np.empty(m), np.empty(m)
+    full, unused, c_polished = np.empty(m), np.empty(m), np.empty(m)
     rz = np.empty(n)
     everything = np.empty(m, np.int64)
     root = np.sqrt(p)
     rarest = p.min()
-    stride = max(2, m // ATOMS) if toeplitz else m
+    stride = max(2, m // ATOMS) if toeplitz or m > 2 * ATOMS else m
+    floor = min(POLISH[0], 0.01 * tol) / m
     band = EVERYWHERE
     last_s = -1.0
     low, high = 0.0, np.inf  # slopes on either side of the goal
@@ -171,16 +187,20 @@ def newton(
         if s != last_s:
             band = kernel(d, s, toeplitz, a, work, rarest)
             last_s = s
-        gradient(p, a, band, q, r, c)
+        full[:] = q + floor
+        gradient(p, a, band, full, r, c)
         if settled:
             gap = 0.0
             for x in range(n):
                 gap -= p[x] * math.log(r[x])
-            gap -= lower_line(p, a, band, q, gap - 0.3 * tol, SOME, c_polished, floor)
+            gap -= lower_line(p, a, band, q, gap - 0.3 * tol, SOME, c_polished, unused)
             if not fixed:
                 mean, spread = mean_distortion(p, a, band, finite, q, r)
                 gap += tilt_cost(mean, spread, goal, s, n)
             if gap < 0.5 * tol:
+                output_of(a, band, q, rz)
+                if (rz < 0.5 * r).any():  # letters that only the floor reaches
+                    q += floor
                 return s, step, band
         count = _support(q, c, stride, everything)
         if count == 0:
@@ -198,22 +218,23 @@ def newton(
         gram(b, start, stop, lead, h, count)
         rhs, z = np.empty(count), old.copy()
         for i in range(count):
-            ridge = PROXIMAL * h[i, i]  # neighbours on a fine grid are nearly the same letter: stay near q there
-            h[i, i] += ridge
-            rhs[i] = 2.0 * c[support[i]] - 1.0 + ridge * old[i]
+            h[i, i] += PROXIMAL * h[i, i]  # neighbours on a fine grid are nearly the same letter: stay near q there
+            rhs[i] = c[support[i]] - 1.0
+        _add_product(h, lead, old, rhs)
         passive, leads, factor = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, count))
         size = nonnegative(h, rhs, z, count, lead, LOOSE[min(step, 4)], passive, factor, leads)
         if size == 0:
             return s, -step - 1, band
         mass = 0.0
         for i in range(count):
-            mass += z[i] - old[i]
+            z[i] -= old[i]
+            mass += z[i]
         _combine(b, z, start, stop, rz)
         for x in range(n):
-            rz[x] *= r[x] / root[x]
+            rz[x] = r[x] + rz[x] * r[x] / root[x]
         share, decrement = _line_search(p, r, rz, mass)
         for i in range(count):
-            q[support[i]] = old[i] + share * (z[i] - old[i])
+            q[support[i]] = old[i] + share * z[i] if share < 1.0 else max(old[i] + z[i], 0.0)
         cost = 0.0 if fixed else tilt_cost(mean, spread, goal, s, n)
         miss = s * abs(goal - mean)
         if cost > 0.1 * tol and share == 1.0 and decrement < max(0.03 * miss * miss, 1e-3 * tol):  # else s waits for q
@@ -222,7 +243,7 @@ def newton(
             moved = goal - mean  # what is left after this step of q, to first order
             x2 = np.empty(size)
             for i in range(count):
-                moved += g[i] * (z[i] - old[i])
+                moved += g[i] * z[i]
             for i in range(size):
                 x2[i] = g[passive[i]]
             solve_factored(factor, leads, x2, size)
