@@ -197,7 +197,8 @@ def _ray(specs: Sequence[Spec], folder: Path) -> Iterator[tuple[Spec, str]]:
     if not ray.is_initialized():
         ray.init(log_to_driver=False, configure_logging=False)
     remote = ray.remote(_ray_batch)
-    parts = batches(specs, max(1, int(ray.cluster_resources().get("CPU", 1))))
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    parts = batches(specs, max(1, int(resources.get("CPU", 1))))
     waiting = {remote.remote(part): part for part in parts}
     while waiting:
         (ready,), _ = ray.wait(list(waiting), num_returns=1)
