@@ -37,6 +37,7 @@ def test_lists_are_combined() -> None:
         (SMALL | {"agent": "idael"}, "agent: expected one of .*, got 'idael'"),
         (SMALL | {"agent": {"name": "never"}}, "agent: expected the name of a reference agent"),
         (SMALL | {"modality": "audio", "agent": ["perceiver", "ideal"]}, "agent: expected one of .*, got 'ideal'"),
+        (SMALL | {"task": "exceed"}, "agent: expected one of always, never, perceiver, random, got 'reactive'"),
         (SMALL | {"num_envs": "many"}, "num_envs: expected an integer >= 1, got 'many'"),
         (SMALL | {"resamples": 0}, "resamples: expected an integer >= 100, got 0"),
     ],

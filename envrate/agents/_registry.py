@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from envrate import _checks
+from envrate._responses import Threshold
 from envrate.agents._ideal import IdealObserver
 from envrate.agents._reference import Always, Echo, GuessUnheard, Never, RandomGuess, Reactive
 from envrate.agents._tracking import Kalman, Rest
@@ -44,10 +45,15 @@ def get(name: str, task: Task, *, modality: Any = "symbols") -> Any:
     """
     kind = getattr(modality, "kind", modality)
     known = TRACKERS if task.is_tracking else AGENTS
-    if kind != "symbols":
+    if kind != "symbols" or not (task.is_tracking or shows_tokens(task)):
         known = {name: make for name, make in known.items() if name in BLIND}
     known = known | {"perceiver": lambda task: Perceiver(task, modality)}
     return known[_checks.choice("agent", name, known)](task)
+
+
+def shows_tokens(task: Task) -> bool:
+    """Whether symbols show the letters of an alphabet, which agents by rule read, and not real values."""
+    return hasattr(task.latent, "num_states") and not isinstance(task.response, Threshold)
 
 
 def names() -> list[str]:
