@@ -20,7 +20,7 @@ from envrate.scorers._tally import Tally, check_latencies, tally
 from envrate.trace import Header, Trace
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -148,8 +148,8 @@ class Frontier:
             "points": self.rows(),
         }
 
-    def table(self, reading: str | None = None) -> Table:
-        """A rich table; `reading` picks one, None shows both. Print it with rich, or take `rows()`."""
+    def table(self, reading: str | None = None) -> Group:
+        """Rich tables, one per reading or the one asked for; print them with rich, or take `rows()`."""
         from envrate.scorers._frontier_table import frontier_table
 
         return frontier_table(self, reading)

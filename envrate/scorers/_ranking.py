@@ -12,15 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate import _checks
-from envrate.scorers._comparison import (
-    check_run,
-    counted,
-    label,
-    own_latencies,
-    resampled,
-    same_ticks,
-    too_little,
-)
+from envrate.scorers._comparison_scores import check_runs, enter, own_latencies, same_ticks
 from envrate.scorers._frontier import OUTPUT_ONLY, READINGS, RESOLVED
 from envrate.scorers._tally import Tally
 from envrate.trace import Trace
@@ -38,7 +30,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True)
 class Ranked:
-    """One run in a ranking; C in bits/s with a 95 % percentile interval, severity per tick."""
+    """One run in a ranking; C in bits/s with a 95 % interval, severity per tick."""
 
     name: str
     rank: int
@@ -109,49 +101,41 @@ def rank(
     _checks.choice("reading", reading, READINGS)
     if len(runs) < 2:
         raise ValueError(f"runs: expected at least 2, got {len(runs)}")
-    for k, run in enumerate(runs):
-        check_run(run, f"runs[{k}]")
+    check_runs({f"runs[{k}]": run for k, run in enumerate(runs)})
     longest = max(run.header.horizon_ms for run in runs)
     latency = longest if latency_ms is None else _checks.integer("latency_ms", latency_ms, 0, longest, "ms")
-    tallies = []
+    entries = []
     for k, run in enumerate(runs):
         below = own_latencies(run)
-        tallies.append(counted(run, f"runs[{k}]", np.append(below[below < latency], latency))[0])
-    labels = [label(t, f"run {k}") for k, t in enumerate(tallies)] if names is None else list(names)
+        entries.append(enter(run, f"runs[{k}]", np.append(below[below < latency], latency)))
+    labels = [entry.label(f"run {k}") for k, entry in enumerate(entries)] if names is None else list(names)
     if len(labels) != len(runs) or len(set(labels)) != len(runs):
         raise ValueError(f"names: expected {len(runs)} different names, got {labels}")
-    ticks = sorted({t.header.tick_ms for t in tallies})
-    if len(ticks) > 1:
-        raise ValueError(f"runs: expected equal tick lengths, got {ticks} ms; rates then have different units")
-    for name, one in zip(labels, tallies, strict=True):
-        if reason := too_little(one):
+    for name, entry in zip(labels, entries, strict=True):
+        if reason := entry.too_little():
             raise ValueError(f"runs: no rate can be had of {name!r}: {reason}")
-        if reading == RESOLVED and not one.link_log:
-            raise ValueError(f"runs: {name!r} has no link log, so there is no resolved reading of it")
-    paired = all(same_ticks(tallies[0], other) for other in tallies[1:])
+        if reading == RESOLVED and not entry.link_log:
+            why = "has no link log" if entry.counted is not None else "follows values"
+            raise ValueError(f"runs: {name!r} {why}, so there is no resolved reading of it")
+    paired = all(same_ticks(entries[0], other) for other in entries[1:])
     scored = [
-        resampled(
-            one,
-            run if isinstance(run, Trace) else None,
-            resolved=reading == RESOLVED,
-            resamples=resamples,
-            seed=seed if paired else seed + k,
-        )[-1]
-        for k, (one, run) in enumerate(zip(tallies, runs, strict=True))
+        entry.resampled(resolved=reading == RESOLVED, resamples=resamples, seed=seed if paired else seed + k)[-1]
+        for k, entry in enumerate(entries)
     ]
     credited = np.array([s.credited[-1] for s in scored])
     severity = np.array([s.severity[-1] for s in scored])
     draws = np.stack([s.draws[:, -1] for s in scored], axis=1)  # (R, n)
     best = np.argsort(-credited, kind="stable")
     credited, severity, draws, labels = credited[best], severity[best], draws[:, best], [labels[k] for k in best]
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+    ends = [s.interval() for s in scored]
+    low, high = (np.array([end[side][-1] for end in ends])[best] for side in (0, 1))
     rows = tuple(
         Ranked(
             name=name,
             rank=1 + int((credited > credited[k]).sum()),
             credited=float(credited[k]),
-            low=float(min(low[k], credited[k])),
-            high=float(max(high[k], credited[k])),
+            low=float(low[k]),
+            high=float(high[k]),
             severity=float(severity[k]),
         )
         for k, name in enumerate(labels)
@@ -163,6 +147,12 @@ def rank(
         if credited[i] > credited[j] and severity[i] > severity[j]
     )
     notes = [] if paired else ["not paired: the runs met different required responses"]
+    rare = [labels[k] for k, place in enumerate(best) if scored[place].sparse[-1] < scored[place].credited[-1]]
+    if rare:
+        notes.append(
+            f"some failures of {', '.join(rare)} came up fewer than 5 times: no resample shows more of them, so "
+            "the shares in favour of an order are too sure; the intervals allow for it"
+        )
     return Ranking(latency, reading, rows, order, disputed, paired, tuple(notes))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +83,11 @@ def tracking_rate(task: Task, distortion: ArrayLike) -> FloatArray:
     return rates(task, array.ravel()).reshape(array.shape)
 
 
+def credited(task: Task, distortion: FloatArray) -> FloatArray:
+    """C in bits/s at each distortion: R(max(D, D*)), at most the demand: quadrature may put it a hair above."""
+    return np.minimum(tracking_rate(task, np.maximum(distortion, task.tolerance)), task.demand(task.tolerance).upper)
+
+
 def kalman_distortion(trace: Trace, latencies_ms: Sequence[int] | IntArray | None = None) -> FloatArray:
     """(L,) mean squared error of the best estimate of z_t from all values that the link had delivered by onset + l.
 
@@ -140,6 +146,36 @@ def _blocks(trace: Trace, errors: FloatArray) -> FloatArray:
     return sums / np.bincount(back)[:, None]
 
 
+@dataclass(frozen=True)
+class Distortions:
+    """Squared errors of a tracking run within each latency, least over the lags up to it, with resamples."""
+
+    raw: FloatArray  # (L,) at each lag itself
+    best: FloatArray  # (L,)
+    draws: FloatArray  # (R, L)
+    influence: FloatArray  # (B, L)
+
+
+def distortions(trace: Trace, latencies_ms: IntArray, *, seed: int, resamples: int) -> Distortions:
+    """Errors and their resamples; at least one tick has to be scored."""
+    errors = squared_errors(trace, latencies_ms)
+    raw, blocks = errors.mean(axis=0), _blocks(trace, errors)
+    weights = _bootstrap.weights(len(blocks), resamples, np.random.default_rng(seed))
+    place = np.array([int(np.argmin(raw[: k + 1])) for k in range(len(raw))])
+    return Distortions(
+        raw=raw,
+        best=np.minimum.accumulate(raw),
+        draws=np.minimum.accumulate(weights @ blocks / len(blocks), axis=1),
+        influence=(blocks - blocks.mean(axis=0))[:, place] / max(1, len(blocks) - 1),
+    )
+
+
+def too_few(trace: Trace) -> str:
+    """Why no rate can be had of a tracking run; empty where one can."""
+    scored = int(trace.ticks["scored"].sum())
+    return f"{scored} ticks, expected at least {MIN_TICKS}" if scored < MIN_TICKS else ""
+
+
 def tracking_frontier(
     trace: Trace, latencies_ms: Sequence[int] | IntArray | None = None, *, seed: int = 0, resamples: int = 2000
 ) -> Frontier:
@@ -153,25 +189,17 @@ def tracking_frontier(
 
     latencies = _latencies(trace, latencies_ms)
     task, demand = trace.task, trace.header.demand
-    errors = squared_errors(trace, latencies)
-    censored = len(trace) - len(errors)
-    if len(errors) < MIN_TICKS:
-        reason = f"{len(errors)} ticks, expected at least {MIN_TICKS}"
-        points = [_withheld(int(level), len(errors), censored, reason) for level in latencies]
+    events = int(trace.ticks["scored"].sum())
+    censored = len(trace) - events
+    if reason := too_few(trace):
+        points = [_withheld(int(level), events, censored, reason) for level in latencies]
         return Frontier(header=trace.header, points=tuple(points), notes=trace.header.notes, method="Gaussian R(D)")
-    raw = errors.mean(axis=0)
-    best = np.minimum.accumulate(raw)
-    blocks = _blocks(trace, errors)
-    weights = _bootstrap.weights(len(blocks), resamples, np.random.default_rng(seed))
-    resampled = np.minimum.accumulate(weights @ blocks / len(blocks), axis=1)
-    place = np.array([int(np.argmin(raw[: k + 1])) for k in range(len(raw))])
-    influence = (blocks - blocks.mean(axis=0))[:, place] / max(1, len(blocks) - 1)
-    low, high = _bootstrap.bca(best, resampled, influence)
+    found = distortions(trace, latencies, seed=seed, resamples=resamples)
+    best = found.best
+    low, high = _bootstrap.bca(best, found.draws, found.influence)
     low, high = np.clip(low, 0.0, best), np.maximum(high, best)
-    rate, rate_low, rate_high, raw_rate = (
-        tracking_rate(task, np.maximum(d, task.tolerance)) for d in (best, high, low, raw)
-    )
-    equivalent = tracking_rate(task, raw)
+    rate, rate_low, rate_high, raw_rate = (credited(task, d) for d in (best, high, low, found.raw))
+    equivalent = tracking_rate(task, best)
     points = []
     for k, level in enumerate(latencies):
         keeps = YES if high[k] <= task.tolerance else NO if low[k] > task.tolerance else NOT_SHOWN
@@ -190,7 +218,7 @@ def tracking_frontier(
                 severity=float(best[k]),
                 rate_equivalent=float(equivalent[k]),
                 keeps_up=keeps,
-                events=len(errors),
+                events=events,
                 censored=censored,
                 reason="",
                 raw=float(raw_rate[k]),

@@ -64,7 +64,7 @@ def test_what_cannot_be_ranked_is_refused():
     with pytest.raises(ValueError, match="events"):
         rank([run, trace(few, honest(few), agent="few")])
     slow = world(ALERT.replace(tick_ms=1000), 400, seed=4, episodes=4)
-    with pytest.raises(ValueError, match="equal tick lengths"):
+    with pytest.raises(ValueError, match="only runs with equal ticks"):
         rank([run, missing(slow, 0.2, 1)])
     with pytest.raises(ValueError, match="no link log"):
         rank([run, trace(w, honest(w), agent="bare", link=False)], 0, reading="resolved")

@@ -5,6 +5,7 @@ import pytest
 
 from envrate import tasks
 from envrate.envs import rollout
+from envrate.scorers import compare, rank
 from envrate.scorers._tracking import kalman_distortion, tracking_distortion, tracking_frontier, tracking_rate
 from envrate.trace import Trace
 
@@ -68,3 +69,40 @@ def test_runs_of_symbols_are_refused() -> None:
     run = rollout(tasks.get("alert"), "never", num_envs=2, num_ticks=4)
     with pytest.raises(ValueError, match="trace: its responses are symbols"):
         tracking_distortion(run)
+
+
+@pytest.fixture(scope="module")
+def observer() -> Trace:
+    return rollout("track", "ideal", link={"delay_ms": DELAY}, num_envs=64, num_ticks=500)
+
+
+def test_tracking_runs_are_compared_in_pairs(echo: Trace, observer: Trace) -> None:
+    # At l = 0 the newest value known is two ticks old: D = 2 (1 - e^-0.4) as it is, 1 - e^-0.8 as the best estimate.
+    found = compare(observer, echo)
+    assert found.paired and found.notes == () and {p.reading for p in found.points} == {"output-only"}
+    point = found.at(0)
+    errors = np.array([1 - np.exp(-4 * T / TAU), 2 * (1 - np.exp(-2 * T / TAU))])
+    truth = tracking_rate(echo.task, errors)
+    assert point.low < truth[0] - truth[1] < point.high and point.verdict == "a"
+    assert point.severity_low < errors[0] - errors[1] < point.severity_high < 0
+    assert found.at(1000).difference == 0.0  # both within the tolerance: no bits beyond it are credited
+    assert found.at(1000).verdict == "not shown"
+    other = rollout("track", "echo", link={"delay_ms": DELAY}, num_envs=64, num_ticks=500, seed=1)
+    apart = compare(observer, other)
+    assert not apart.paired and apart.at(0).high - apart.at(0).low > 1.1 * (point.high - point.low)
+
+
+def test_tracking_runs_are_ranked(echo: Trace, observer: Trace) -> None:
+    found = rank([echo, observer], 100)
+    assert [run.name for run in found.runs] == ["ideal", "echo"] and found.order[0, 1] == 1.0 and found.paired
+    front = tracking_frontier(observer, [0, 100]).at(100)
+    assert found.runs[0].credited == pytest.approx(front.credited)
+    assert found.runs[0].low == pytest.approx(front.credited_low, abs=0.01)
+    with pytest.raises(ValueError, match="'echo' follows values, so there is no resolved reading"):
+        rank([echo, observer], 100, reading="resolved")
+
+
+def test_values_and_symbols_are_not_compared(echo: Trace) -> None:
+    symbols = rollout("alert", "reactive", num_envs=2, num_ticks=20)
+    with pytest.raises(ValueError, match="b: it follows values and a answers with symbols"):
+        compare(symbols, echo)
