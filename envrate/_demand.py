@@ -17,8 +17,8 @@ MS_PER_S = 1000.0
 CURVE_POINTS, TRACKING_FROM = 13, 0.01
 
 
-def demand(task: Task, D: float, *, n_max: int = 12, time_budget_s: float = 2.0) -> rd.Bracket:  # noqa: N803
-    """R(D) of `task` in bits per second; see `Task.demand`. Blocks and time are those of `rd.markov`."""
+def demand(task: Task, D: float, *, n_max: int = 12, max_work: float = 6e5) -> rd.Bracket:  # noqa: N803
+    """R(D) of `task` in bits per second; see `Task.demand`. Blocks are those of `rd.markov`."""
     _checks.number("D", D, 0.0)
     per_second = MS_PER_S / task.tick_ms
     if task.is_tracking:
@@ -29,7 +29,7 @@ def demand(task: Task, D: float, *, n_max: int = 12, time_budget_s: float = 2.0)
         from envrate import _demand_gaussian
 
         if D > 0.0:
-            return _demand_gaussian.threshold_at(task, D, n_max, time_budget_s).scaled(per_second)
+            return _demand_gaussian.threshold_at(task, D, n_max, max_work).scaled(per_second)
         return _demand_gaussian.threshold(task).scaled(per_second)
     if task.is_memoryless and D == 0.0:
         p = task.pmf[task.pmf > 0]
@@ -40,7 +40,7 @@ def demand(task: Task, D: float, *, n_max: int = 12, time_budget_s: float = 2.0)
         return rd.Bracket(point.lower, point.upper, method="Blahut-Arimoto").scaled(per_second)
     if D == 0.0:
         return rd.entropy_rate(task.latent.matrix, task.table).scaled(per_second)
-    found = rd.markov(task.latent.matrix, task.table, task.distortion, D=D, n_max=n_max, time_budget_s=time_budget_s)
+    found = rd.markov(task.latent.matrix, task.table, task.distortion, D=D, n_max=n_max, max_work=max_work)
     return found.scaled(per_second)
 
 
@@ -60,8 +60,8 @@ def demand_curve(task: Task) -> rd.RDCurve:
     else:
         d_max = float((task.pmf @ task.distortion).min())
         grid = d_max * 0.5 * (1.0 - np.cos(np.pi * np.arange(CURVE_POINTS) / (CURVE_POINTS - 1)))
-    # Less time for each point than a single one gets.
-    found = [demand(task, float(at), n_max=6, time_budget_s=0.3) for at in grid[:-1]]
+    # Shorter blocks for each point than a single one gets.
+    found = [demand(task, float(at), n_max=6, max_work=5e4) for at in grid[:-1]]
     found.append(rd.Bracket(0.0, 0.0, method="a constant outcome meets D"))
     # R never rises with D, so a bound at one point serves on one side of it.
     lower = np.maximum.accumulate([bracket.lower for bracket in found][::-1])[::-1]

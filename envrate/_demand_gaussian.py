@@ -101,8 +101,8 @@ def threshold(task: Task) -> rd.Bracket:
     return rd.Bracket(min(lower, upper), upper, method="given the past values; given the last symbol")
 
 
-def threshold_at(task: Task, D: float, n_max: int, time_budget_s: float) -> rd.Bracket:  # noqa: N803
-    """R(D) of a thresholded process with memory at D > 0, in bits per tick; blocks and time as in `rd.markov`.
+def threshold_at(task: Task, D: float, n_max: int, max_work: float) -> rd.Bracket:  # noqa: N803
+    """R(D) of a thresholded process with memory at D > 0, in bits per tick; blocks as in `rd.markov`.
 
     Of a Markov process, that of its chain on fewer nodes, widened by the error at D = 0: an estimate. Of others
 
@@ -112,7 +112,7 @@ def threshold_at(task: Task, D: float, n_max: int, time_budget_s: float) -> rd.B
     if task.latent.kernel == "ou":
         edges, rho = _standard(task)
         chain = discretised(edges, task.response.symbols, rho, ORDERS[0])
-        found = rd.markov(*chain, task.distortion, D=D, n_max=n_max, time_budget_s=time_budget_s)
+        found = rd.markov(*chain, task.distortion, D=D, n_max=n_max, max_work=max_work)
         lower, upper = max(0.0, found.lower - rate.width), found.upper + rate.width
         method = f"Markov chain on {len(chain[1])} nodes, {found.method}"
         return rd.Bracket(lower, upper, kind="estimate", method=method)

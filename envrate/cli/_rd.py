@@ -33,6 +33,16 @@ Tol = Annotated[float, typer.Option("--tol", help="Width of the bracket, bits.")
 PER_LETTER = "bits/letter"
 
 
+def _chain(transition: str, response: str | None) -> tuple[Any, Any]:
+    """The chain's matrix, and the letter of each state: its own by default."""
+    import numpy as np
+
+    from envrate.cli._rd_input import integers, matrix
+
+    chain = matrix("transition", transition)
+    return chain, np.arange(len(chain)) if response is None else integers("response", response)
+
+
 def _levels(text: str) -> list[float]:
     from envrate.cli._rd_input import vector
 
@@ -175,9 +185,7 @@ def profile(
                 for low, high, m in zip(found.lower, found.upper, found.multipliers, strict=True)
             ]
         else:
-            chain = matrix("transition", transition)
-            letters = np.arange(len(chain)) if response is None else integers("response", response)
-            source = rd.MarkovProfile(chain, letters, cells)
+            source = rd.MarkovProfile(*_chain(transition, response), cells)
             brackets = [source.bracket(row) for row in f]
             rows = [{"lower": b.lower, "upper": b.upper, "method": b.method} for b in brackets]
     _emit("Credited rate", PER_LETTER, rows, as_json, None)
@@ -236,25 +244,22 @@ def markov(
     distortion: Distortion = "hamming",
     tol: Annotated[float, typer.Option("--tol", help="Width of the bracket aimed at, bits.")] = 1e-3,
     n_max: Annotated[int, typer.Option("--n-max", help="Longest block.")] = 12,
-    time_budget_s: Annotated[float, typer.Option("--time-budget-s", help="Per distortion.")] = 2.0,
+    max_work: Annotated[float, typer.Option("--max-work", help="Most multiply-adds per pass over a block.")] = 6e5,
+    time_budget_s: Annotated[
+        float | None, typer.Option("--time-budget-s", help="Per distortion; default: none, so that runs repeat.")
+    ] = None,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """R(D) of a function of a Markov chain, bracketed by blocks."""
     with only_json(as_json):
-        import numpy as np
-
         from envrate import rd
         from envrate.cli._rd_input import distortion as read_distortion
-        from envrate.cli._rd_input import integers, matrix
 
-        chain = matrix("transition", transition)
-        letters = np.arange(len(chain)) if response is None else integers("response", response)
+        chain, letters = _chain(transition, response)
         d = read_distortion(distortion, int(letters.max()) + 1)
-        rows = _rows(
-            _levels(levels),
-            lambda level: rd.markov(chain, letters, d, level, tol=tol, n_max=n_max, time_budget_s=time_budget_s),
-        )
+        budget: dict[str, Any] = {"tol": tol, "n_max": n_max, "max_work": max_work, "time_budget_s": time_budget_s}
+        rows = _rows(_levels(levels), lambda level: rd.markov(chain, letters, d, level, **budget))
     _emit("R(D), source with memory", PER_LETTER, rows, as_json, plot)
 
 
@@ -268,16 +273,13 @@ def entropy_rate(
 ) -> None:
     """Entropy rate of a function of a Markov chain or of a hidden Markov process."""
     with only_json(as_json):
-        import numpy as np
-
         from envrate import rd
-        from envrate.cli._rd_input import integers, matrix
+        from envrate.cli._rd_input import matrix
 
-        chain = matrix("transition", transition)
+        chain, letters = _chain(transition, response)
         if emission is not None:
             bracket = rd.hidden_markov_entropy_rate(chain, matrix("emission", emission), tol=tol)
         else:
-            letters = np.arange(len(chain)) if response is None else integers("response", response)
             bracket = rd.entropy_rate(chain, letters, tol=tol)
         rows = [{"lower": bracket.lower, "upper": bracket.upper, "method": bracket.method}]
     _emit("Entropy rate", PER_LETTER, rows, as_json, None)

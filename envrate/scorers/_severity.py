@@ -42,7 +42,7 @@ def _of_task(task: Task, level: float) -> float:
     """Lower end of R(D) in bits per letter. Short blocks for chains: one rate per latency, the same each time."""
     if not task.is_memoryless and hasattr(task.latent, "matrix"):
         chain = task.latent.matrix
-        found = rd.markov(chain, task.table, task.distortion, level, n_max=BLOCK_LETTERS, time_budget_s=3600.0)
+        found = rd.markov(chain, task.table, task.distortion, level, n_max=BLOCK_LETTERS, max_work=1e12)
         return found.lower
     one_letter = float(rd.blahut_arimoto(task.pmf, task.distortion, D=level).lower)
     return max(0.0, one_letter - memory(task))

@@ -59,7 +59,7 @@ def test_brackets_of_the_process_lie_within_the_oracle(rows):
     for row in rows:
         if row["n"] != 8:
             continue
-        bracket = rd.markov(sticky(float(row["p"])), [0, 1], HAMMING, float(row["D"]), n_max=8, time_budget_s=30)
+        bracket = rd.markov(sticky(float(row["p"])), [0, 1], HAMMING, float(row["D"]), n_max=8)
         assert bracket.lower >= float(row["gray_conditional_lower=R_{X^n|X0}/n"]) - 1e-4
         assert bracket.upper <= float(row["R_n_bracket"][1]) + 1e-4
         assert bracket.lower <= bracket.upper
@@ -158,7 +158,7 @@ def test_brackets_of_random_sources_are_in_order_and_shrink(seed, states, share)
     pmf = function_of_chain(transition, response).pmf
     D = share * float((pmf @ distortion).min())
     short = rd.markov(transition, response, distortion, D, n_max=1, tol=1e-6)
-    long = rd.markov(transition, response, distortion, D, n_max=4, tol=1e-6, time_budget_s=30)
+    long = rd.markov(transition, response, distortion, D, n_max=4, tol=1e-6)
     assert 0.0 <= short.lower <= long.lower + 1e-9
     assert long.lower <= long.upper <= short.upper + 1e-9
     # Independent upper bound: R_2 lies above the lower end, the entropy rate above the bracket.
@@ -183,6 +183,23 @@ def test_budget_is_said():
     assert "n_max = 2" in bracket.method and "blocks of 2" in bracket.method
     bracket = rd.markov(sticky(0.1), [0, 1], HAMMING, 0.1, tol=1e-9, time_budget_s=0.0)
     assert "time budget" in bracket.method
+    # A pass over two letters of a binary chain and two outcomes: 2 * 2 * (2 + 2) multiply-adds, and a table of 2^2 2^2.
+    bracket = rd.markov(sticky(0.1), [0, 1], HAMMING, 0.1, tol=1e-9, max_work=31)
+    assert "blocks of 1:" in bracket.method and "stopped by max_work = 31" in bracket.method
+    bracket = rd.markov(sticky(0.1), [0, 1], HAMMING, 0.1, tol=1e-9, max_work=32)
+    assert "blocks of 2:" in bracket.method
+
+
+def test_the_default_does_not_depend_on_the_clock(monkeypatch):
+    """The same blocks and the same bracket however slow the machine seems."""
+    from envrate.rd import _markov
+
+    arguments = ([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], [0, 1, 2], 1 - np.eye(3), 0.2)
+    first = rd.markov(*arguments, tol=1e-6)
+    clock = iter(range(0, 10**9, 10**6))
+    monkeypatch.setattr(_markov.time, "perf_counter", lambda: float(next(clock)))
+    assert rd.markov(*arguments, tol=1e-6) == first
+    assert "stopped by max_work" in first.method
 
 
 @pytest.mark.parametrize(

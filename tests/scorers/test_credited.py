@@ -157,7 +157,7 @@ def check_sticky(seed: int) -> None:
     process = rd.MarkovProfile(task.latent.matrix, task.table, classes.matrix, 4)
     credited = process.bracket(frequencies)
     level = float(severity(classes, frequencies))
-    harmless = rd.markov(task.latent.matrix, task.table, task.distortion, level, n_max=4, time_budget_s=60.0)
+    harmless = rd.markov(task.latent.matrix, task.table, task.distortion, level, n_max=4, max_work=1e12)
     assert harmless.lower <= credited.upper + 1e-7
     assert credited.lower <= rd.entropy_rate(task.latent.matrix, task.table).upper + 1e-9
     assert float(CreditedRate(classes, task).lower(frequencies)) <= credited.upper + 1e-7
