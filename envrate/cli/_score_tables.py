@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -80,9 +81,8 @@ def show_frontiers(runs: Sequence[ScoredRun]) -> None:
 def _rates_table(runs: Sequence[ScoredRun]) -> Table:
     """Each run's own main number beside its bits per item, whatever the latency."""
     own = next((run.own for run in runs if run.own is not None), None)
-    table = Table(title="Bits per item")
-    for heading in ("run", "items", own.main if own is not None else "accuracy", "bits/item", "95 %", "demand"):
-        table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
+    main = own.main if own is not None else "accuracy"
+    table = _table("Bits per item", ("run", "items", main, "bits/item", "95 %", "demand"))
     for run in runs:
         rate = run.rate
         if rate is None:
@@ -98,24 +98,33 @@ def _rates_table(runs: Sequence[ScoredRun]) -> Table:
 
 def _latency_table(runs: Sequence[ScoredRun]) -> Table:
     """Each run's bits per second of its own clock, within the largest allowed latency."""
-    table = Table(title="Bits per second within the largest allowed latency")
-    for heading in ("run", "l ms", "C bits/s", "95 %", "demand", "keeps up", "s/answer*", "bits/service s*"):
-        table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
+    served = any(run.service() is not None for run in runs)
+    headings = ("run", "l ms", "C", "95 %", "demand", "keeps up")
+    more = ("s/answer*", "served b/s*") if served else ()
+    table = _table("Bits per second within the largest allowed latency", headings + more)
     for run in runs:
+        due = _number(run.trace.header.demand.upper)
         if not run.is_timed:
-            table.add_row(_named(run), "-", "-", UNTIMED, _number(run.trace.header.demand.upper), "not shown", "-", "-")
-            continue
-        last, service = run.frontier.at(run.trace.header.horizon_ms), run.service() or {}
-        table.add_row(
-            _named(run),
-            str(last.latency_ms),
-            _number(last.credited),
-            _interval(last.credited_low, last.credited_high) if math.isfinite(last.credited) else escape(last.reason),
-            _number(run.trace.header.demand.upper),
-            last.keeps_up,
-            _number(service.get("median_seconds")),
-            _number(service.get("bits_per_service_second")),
-        )
+            row = ["-", "-", UNTIMED, due, "not shown"]
+        else:
+            last = run.frontier.at(run.trace.header.horizon_ms)
+            shown = math.isfinite(last.credited)
+            interval = _interval(last.credited_low, last.credited_high) if shown else escape(last.reason)
+            row = [str(last.latency_ms), _number(last.credited), interval, due, last.keeps_up]
+        if served:
+            service = (run.service() or {}) if run.is_timed else {}
+            row += [_number(service.get("median_seconds")), _number(service.get("bits_per_service_second"))]
+        table.add_row(_named(run), *row)
+    return table
+
+
+def _table(title: str, headings: Sequence[str]) -> Table:
+    """A table of runs: names and texts fold where room is short, numbers stay whole."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0)
+    for heading in headings:
+        least = {"run": 8, "95 %": len("0.000..0.000")}.get(heading, len(heading))
+        left = heading in ("run", "keeps up")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", min_width=least)
     return table
 
 
@@ -156,4 +165,4 @@ def _number(value: float | None) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{_number(low)} ... {_number(high)}" if math.isfinite(low) else "-"
+    return f"{low:.3f}..{high:.3f}" if math.isfinite(low) else "-"
