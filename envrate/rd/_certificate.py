@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from envrate.rd._kernels import UNDERFLOW, inside
+from envrate.rd._kernels import UNDERFLOW, gradient, inside
 from envrate.rd._linalg import FAST
 
 FloatArray = NDArray[np.float64]
@@ -31,48 +31,16 @@ LOCAL = 2
 SOME, ALL = 1 + LOCAL, LOCAL + len(POLISH)
 
 
-@njit(cache=True, error_model="numpy", fastmath=FAST)
-def _dual(p: Any, a: Any, band: tuple[int, int], q: Any, floor: Any, c: Any) -> float:
-    """-sum p log r - log max c at the law q + floor, whatever it sums to; fills c, and reads A once."""
-    n, m = a.shape
-    for y in range(m):
-        c[y] = 0.0
+@njit(cache=True, error_model="numpy")
+def _dual(p: Any, a: Any, band: tuple[int, int], law: Any, r: Any, c: Any) -> float:
+    """-sum p log r - log max c at a law, whatever it sums to; fills r and c."""
+    gradient(p, a, band, law, r, c)
     value = 0.0
-    x = 0
-    while x + 4 <= n:
-        start, stop = inside(band, x, x + 3, m)
-        a0, a1, a2, a3 = a[x][start:stop], a[x + 1][start:stop], a[x + 2][start:stop], a[x + 3][start:stop]
-        qx, fx, cx = q[start:stop], floor[start:stop], c[start:stop]
-        r0 = r1 = r2 = r3 = 0.0
-        for y in range(stop - start):
-            t = qx[y] + fx[y]
-            r0 += a0[y] * t
-            r1 += a1[y] * t
-            r2 += a2[y] * t
-            r3 += a3[y] * t
-        if not min(min(r0, r1), min(r2, r3)) > 0.0:
+    for x in range(p.shape[0]):
+        if not r[x] > 0.0:
             return -np.inf
-        value -= p[x] * math.log(r0) + p[x + 1] * math.log(r1) + p[x + 2] * math.log(r2) + p[x + 3] * math.log(r3)
-        w0, w1, w2, w3 = p[x] / r0, p[x + 1] / r1, p[x + 2] / r2, p[x + 3] / r3
-        for y in range(stop - start):
-            cx[y] += w0 * a0[y] + w1 * a1[y] + w2 * a2[y] + w3 * a3[y]
-        x += 4
-    while x < n:
-        ax = a[x]
-        t = 0.0
-        for y in range(m):
-            t += ax[y] * (q[y] + floor[y])
-        if not t > 0.0:
-            return -np.inf
-        value -= p[x] * math.log(t)
-        t = p[x] / t
-        for y in range(m):
-            c[y] += t * ax[y]
-        x += 1
-    top = 0.0
-    for y in range(m):
-        top = max(top, c[y])
-    return value - math.log(top)
+        value -= p[x] * math.log(r[x])
+    return value - math.log(c.max())
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
@@ -103,7 +71,8 @@ def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, enough: float, tri
     m = q.shape[0]
     total = q.sum()
     trial = np.full(m, POLISH[0] * total / m)
-    best = _dual(p, a, band, q, trial, c)
+    r = np.empty(p.shape[0])
+    best = _dual(p, a, band, q + trial, r, c)
     floor[:] = 0.0
     if best >= enough or tries == 1:
         return best
@@ -116,7 +85,7 @@ def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, enough: float, tri
                 trial[y] += total * scale[y] * min(max(total * c[y] - 1.0, 0.0), 1.0)
         else:
             trial[:] = POLISH[k - LOCAL] * total / m
-        value = _dual(p, a, band, q, trial, c)
+        value = _dual(p, a, band, q + trial, r, c)
         if value > best:
             best = value
             if k <= LOCAL:
@@ -140,8 +109,10 @@ def tilt_cost(mean: float, spread: float, goal: float, s: float, letters: int) -
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def upper_point(
     p: Any, d: Any, a: Any, band: tuple[int, int], q: Any, s: float, target: float
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float, float, float]:
     """An upper bound on R in nats, the distortion it is at, and the tilt and the share by which the channel is bent.
+
+    And -sum p log r - log max c, which comes with it: see `lower_line`.
 
     The channel is Q = q A / r; d holds 0 where a reproduction is forbidden. Where its mean distortion D misses
     `target`, it is
@@ -167,7 +138,7 @@ def upper_point(
             t += e
             u += e * dx[y]
         if not r > 0.0:
-            return np.inf, np.inf, 0.0, 0.0
+            return np.inf, np.inf, 0.0, 0.0, -np.inf
         weight = p[x] / r
         for y in range(stop - start):
             cx[y] += weight * ax[y]
@@ -175,23 +146,26 @@ def upper_point(
         spread += weight * (u - t * t / r)
         line -= p[x] * math.log(r)
     information = line - s * distortion
+    top = 0.0
     for y in range(m):
+        top = max(top, c[y])
         if q[y] > 0.0 and c[y] > 0.0:
             u = c[y] - 1.0
             information -= q[y] * c[y] * (u - 0.5 * u * u if abs(u) < 1e-6 else math.log(c[y]))
     information = max(information, 0.0)
+    dual = line - math.log(top)
     miss = distortion - target
     if 0.0 < -UNDERFLOW * abs(miss) < s * spread:
         tilted = max(line + math.log(q.sum()) - s * target + miss * miss / spread, 0.0)
         if miss > 0.0 or tilted < information:
-            return tilted, target, miss / spread, 0.0
+            return tilted, target, miss / spread, 0.0, dual
     if miss <= 0.0:
-        return information, distortion, 0.0, 0.0
+        return information, distortion, 0.0, 0.0, dual
     entropy = 0.0
     for x in range(n):
         entropy -= p[x] * math.log(p[x])
     share = miss / distortion
-    return information + share * max(entropy - information, 0.0), target, 0.0, share
+    return information + share * max(entropy - information, 0.0), target, 0.0, share, dual
 
 
 def channel_of(

@@ -33,7 +33,7 @@ def tangent(
         if not q.max() > 0.0:
             continue
         band = kernel(d, s, False, a, work)
-        above, mean, _, _ = upper_point(p, finite, a, band, q, s, np.inf)
+        above, mean, _, _, _ = upper_point(p, finite, a, band, q, s, np.inf)
         below = lower_line(p, a, band, q, above + s * mean - 0.1 * tol, ALL, c, floor)
         if not above < np.inf:
             continue

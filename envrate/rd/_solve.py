@@ -73,15 +73,20 @@ def _certify(
 ) -> Certified:
     """Both bounds at the law q, which is normalised, and the slope of the kernel `a`; `law` is that of the lower."""
     q /= q.sum()
-    floor = np.empty(q.shape[0])
-    upper, at, tilt, share = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
+    upper, at, tilt, share, dual = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
     if not fixed:
         at = goal
     enough = upper + s * at - 0.3 * tol
-    lower = lower_line(p, a, band, q, enough, tries, law, floor) - s * at
-    law[:] = q + floor
-    law /= law.sum()
-    return s, lower, upper, at, tilt, share
+    law[:] = q
+    if dual < enough:
+        better = lower_line(p, a, band, q, enough, tries, np.empty(q.shape[0]), law)
+        if better > dual:
+            dual = better
+            law += q
+            law /= law.sum()
+        else:
+            law[:] = q
+    return s, dual - s * at, upper, at, tilt, share
 
 
 @njit(cache=True, error_model="numpy")

@@ -42,7 +42,9 @@ def test_upper_bound_holds_for_the_channel_that_is_returned(seed, miss):
     rows = a * q / (a @ q)[:, None]
     own = float(p @ (rows * d).sum(axis=1))
     target = own * (1 + miss)
-    upper, at, tilt, share = upper_point(p, d, a, EVERYWHERE, q, s, target)
+    upper, at, tilt, share, dual = upper_point(p, d, a, EVERYWHERE, q, s, target)
+    r = a @ q
+    assert dual == pytest.approx(-(p @ np.log(r)) - np.log((a.T @ (p / r)).max()), abs=1e-13)
     channel = channel_of(a, d, q, (tilt, share), p, q)
     assert channel.min() >= 0 and channel.sum(axis=1) == pytest.approx(1, abs=1e-12)
     assert float(p @ (channel * d).sum(axis=1)) == pytest.approx(at, rel=1e-12)
