@@ -19,6 +19,10 @@ Array = NDArray[Any]
 
 #: Pictures in a strip and in a row of the figure.
 STRIP = 8
+#: What the vertical axes of the figure are in.
+UNITS = {"audio": ", kHz", "proprio": ", rad"}
+#: Tokens that fit side by side into the figure.
+MOST_ACROSS = 24
 #: Pictures are enlarged to at least this height in films and strips.
 FILM_HEIGHT = 256
 
@@ -124,7 +128,8 @@ def figure(task: Task, z: Array, stretches: list[Stretch], path: Path) -> Path:
     axes[0].set_ylabel("latent")
     for ax, stretch in zip(axes[1:], stretches, strict=True):
         _row(ax, task, stretch, seconds)
-        ax.set_ylabel(stretch.renderer.kind)
+        ax.set_ylabel(stretch.renderer.kind + UNITS.get(stretch.renderer.kind, ""))
+    drawn.align_ylabels(axes)
     for ax in axes:
         ax.set_xlim(0, seconds)
         for t in times[1:-1]:
@@ -140,23 +145,26 @@ def _row(ax: Axes, task: Task, stretch: Stretch, seconds: float) -> None:
     if kind == "symbols":
         for t, s in zip(ends, stretch.signal, strict=True):
             said = stretch.renderer.text(task, s).removeprefix("state ").removeprefix("value ").replace(" ", "\n")
-            ax.text(t + task.tick_ms / 2000, 0.5, said, ha="center", va="center", fontsize=7)
+            # Numbers are wider than a tick of the figure; upright they have room.
+            turn = 90 if len(ends) > MOST_ACROSS else 0
+            ax.text(t + task.tick_ms / 2000, 0.5, said, ha="center", va="center", fontsize=7, rotation=turn)
         ax.set_ylim(0, 1)
         ax.set_yticks([])
     elif kind == "audio":
         from envrate.renderers._audio import spectrogram
 
         ax.imshow(spectrogram(stretch.signal.ravel(), 160, 1200), extent=(0, seconds, 0, 4), aspect="auto")
-        ax.set_yticks([0, 2, 4], ["0", "2", "4 kHz"])
+        ax.set_yticks([0, 2, 4])
     elif kind == "proprio":
         step = (stretch.end_ms[1] - stretch.end_ms[0]) / 1000 / stretch.signal.shape[1]
         flat = stretch.signal.reshape(-1, *stretch.signal.shape[2:])
         at = (np.arange(len(flat)) + 1) * step
-        ax.plot(at, flat[:, 0], linewidth=1)
+        for joint, position in enumerate(flat[:, 0].T):
+            ax.plot(at, position, linewidth=1, label=f"joint {joint + 1}")
         twin = ax.twinx()
         twin.plot(at, flat[:, 2, 0], color="black", linewidth=0.7, alpha=0.6)
-        twin.set_ylabel("Nm")
-        ax.set_yticks([])
+        twin.set_ylabel("torque of 1, Nm")
+        ax.legend(loc="best", ncols=3, fontsize=7, framealpha=0.8)
     else:
         wide = seconds / STRIP
         for i in range(STRIP):

@@ -36,6 +36,8 @@ CURSOR = np.array(
     ],
     dtype=np.int32,
 )
+#: Heads of the table's columns, and the cells of one set of them.
+HEAD, COLUMN = " NAME   USE PORT", 18
 #: Names of the fields that show a Gaussian latent's outputs.
 FIELDS = "XYZUVW"
 
@@ -180,28 +182,34 @@ def _title(draw: Array, width: int, ink: int, paper: int) -> Array:
 
 
 def _entry(number: Array, salt: Array, width: int, ink: Any, paper: Any) -> Array:
-    """(width,) cells of one row of the table: a name, a percentage, an icon, or as much as fits."""
+    """(width,) cells of one row of the table: a mark, a name, a percentage, a number; once more per `COLUMN`."""
+    each = [_item(number + 10_007 * i, salt, ink, paper) for i in range(max(1, width // COLUMN))]
+    return _cells.line([part for parts in each for part in parts], width, paper)
+
+
+def _item(number: Array, salt: Array, ink: Any, paper: Any) -> list[Array]:
+    """`COLUMN` cells in parts."""
     h = _hash(salt, number)
     name = jnp.asarray(words.words())[(h % np.uint32(len(words.WORDS))).astype(jnp.int32)]
     share = _cells.digits(((h >> np.uint32(8)) % np.uint32(100)).astype(jnp.int32), 2)
     state = jnp.where((h >> np.uint32(20)) & np.uint32(3) == 0, words.AMBER, words.GREEN)
     port = _cells.digits(((h >> np.uint32(12)) % np.uint32(10000)).astype(jnp.int32), 4)
-    parts = [
+    return [
         _cells.piece("dot", state, paper),
         _cells.cells(name, ink, paper),
         _cells.text(" ", ink, paper),
         _cells.cells(share, ink, paper),
         _cells.text("% ", words.MUTED, paper),
         _cells.cells(port, words.MUTED, paper),
+        _cells.text("  ", words.MUTED, paper),
     ]
-    return _cells.line(parts, width, paper)
 
 
 def _main_window(height: int, width: int, draw: Array, salt: Array, end_ms: Array) -> Array:
     """The application: a title, a head, a table that scrolls, one row of it selected."""
     top = [
         _title(draw[0], width, words.TITLE_TEXT, words.TITLE),
-        _cells.text(" NAME   USE  PORT", words.MUTED, words.BAR, width),
+        _cells.text(f"{HEAD:{COLUMN}}" * max(1, width // COLUMN), words.MUTED, words.BAR, width),
     ]
     speed = 0.4 + 2.0 * draw[1]
     first = jnp.floor(speed * end_ms.astype(jnp.float32) / 1000.0).astype(jnp.int32)
