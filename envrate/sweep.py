@@ -121,10 +121,14 @@ def run(
         on_done: called with (done, total) as jobs finish.
 
     Raises:
-        ValueError: some jobs failed; all others have run, and their results are kept.
+        ValueError: an argument out of range; or some jobs failed, then all others have run and are kept.
     """
     _checks.choice("engine", engine, ENGINES)
+    if jobs != -1:
+        _checks.integer("jobs", jobs, 1, unit="or -1, which is one per core")
     place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"folder: expected a folder, new or of results, got the file {str(place)!r}")
     place.mkdir(parents=True, exist_ok=True)
     missing = [spec for spec in specs if not (place / job_name(spec)).exists()]
     done = len(specs) - len(missing)

@@ -74,6 +74,17 @@ def test_finished_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not list(tmp_path.glob("*.part*"))
 
 
+def test_bad_arguments_are_named(tmp_path: Path) -> None:
+    specs = sweep.expand(SMALL)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="folder: expected a folder, new or of results, got the file"):
+        sweep.run(specs, tmp_path / "file")
+    with pytest.raises(ValueError, match="jobs: expected an integer >= 1 or -1"):
+        sweep.run(specs, tmp_path, jobs=0)
+    with pytest.raises(ValueError, match="engine: expected one of local, ray, got 'slurm'"):
+        sweep.run(specs, tmp_path, engine="slurm")
+
+
 def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     specs = sweep.expand(SMALL)
     path = tmp_path / sweep.job_name(specs[0])

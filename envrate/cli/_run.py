@@ -22,7 +22,9 @@ def run(
     task: Annotated[str, typer.Argument(help="A preset, an id, or a task's JSON file.")],
     agent: Annotated[str, typer.Option("--agent", help="A reference agent by name.")] = "reactive",
     out: Annotated[Path, typer.Option("--out", help="The trace: a .jsonl or .parquet file.")] = Path("trace.jsonl"),
-    modality: Annotated[str, typer.Option("--modality", help="How the latent is shown.")] = "symbols",
+    modality: Annotated[
+        str | None, typer.Option("--modality", help="How the latent is shown; an id says it itself, else symbols.")
+    ] = None,
     link: Annotated[str | None, typer.Option("--link", help="A standard link by name, or a link's JSON file.")] = None,
     link_delay_ms: Annotated[int | None, typer.Option("--link-delay-ms", help="Propagation delay.")] = None,
     link_bandwidth_bps: Annotated[float | None, typer.Option("--link-bandwidth-bps", help="Bits per second.")] = None,
@@ -40,6 +42,8 @@ def run(
     """Runs a reference agent and writes its trace; `envrate score` reads it."""
     if out.suffix not in (".jsonl", ".parquet"):
         raise ValueError(f"--out: expected a name that ends in .jsonl or .parquet, got {out.name!r}")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: expected a file in a folder that exists, got {str(out)!r}")
     fields = {
         "delay_ms": link_delay_ms,
         "bandwidth_bps": link_bandwidth_bps,
@@ -55,7 +59,9 @@ def run(
         from envrate.envs import _build
         from envrate.envs._rollout import simulate
 
-        what, shown = _build.task_and_modality(_named_or_file(task), modality)
+        what, shown = _build.task_and_modality(_named_or_file(task), modality or "symbols")
+        if modality is not None and shown != modality:
+            raise ValueError(f"--modality: {task} is shown in {shown}, got {modality!r}; leave it out")
         if micro_turn_ms is not None:
             what = what.replace(micro_turn_ms=micro_turn_ms)
         base = channels.as_link(_named_or_file(link) if link is not None else None)
@@ -102,8 +108,9 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
         yield lambda share: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    told = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*told, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(title, total=1.0)
         yield lambda share: progress.update(bar, completed=share)

@@ -34,7 +34,10 @@ def task_and_modality(env: str | Task | dict[str, Any], modality: Any) -> tuple[
         preset, kind = _ids.IDS[env]
         return as_task(preset), kind
     if isinstance(env, str) and "/" in env:
-        raise ValueError(f"env: expected one of {', '.join(_ids.IDS)}, a preset's name or a Task, got {env!r}")
+        raise ValueError(
+            f"env: expected EnvRate/TASK-MODALITY-v0 with TASK one of {', '.join(_ids.TASKS.values())} and MODALITY "
+            f"one of {', '.join(_ids.MODALITIES.values())}, a preset's name or a Task, got {env!r}"
+        )
     return as_task(env), modality
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envrate import _checks, _counters
-from envrate.envs import _build, _compiled, _policy, _record
+from envrate.envs import _arrivals, _build, _compiled, _policy, _record
 from envrate.envs._compiled import Carry
 from envrate.envs._core import Core
 from envrate.envs._counts import Counter
@@ -20,7 +20,7 @@ from envrate.trace import MAX_BYTES, RESPONSE_COLUMNS, TICK_COLUMNS, Trace
 
 #: Records of one chunk take at most this much.
 CHUNK_BYTES = 64 * 1024**2
-#: Parts of a run that only counts, between which its progress is told.
+#: Parts of a run that only counts, or that draws, between which its progress is told.
 PARTS = 20
 
 
@@ -173,4 +173,7 @@ def _chunks(core: Core, num_envs: int) -> tuple[int, int]:
     values = 4 * core.task.latent.num_outputs if core.task.is_tracking else 8
     per_step = num_envs * (12 + 2 * values + 4 * core.clock.packets_per_step)
     chunks = -(-core.clock.num_steps * per_step // CHUNK_BYTES)
-    return -(-core.clock.num_steps // chunks), chunks
+    if not _arrivals.is_small(core):
+        chunks = max(chunks, PARTS)
+    length = -(-core.clock.num_steps // chunks)
+    return length, -(-core.clock.num_steps // length)

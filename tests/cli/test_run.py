@@ -45,11 +45,14 @@ def test_micro_turn_and_task_file(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["nothing"], "task: expected one of"),
-        (["EnvRate/No-v0"], "env: expected one of"),
+        (["EnvRate/No-v0"], "env: expected EnvRate/TASK-MODALITY-v0"),
+        (["EnvRate/Alert-Audio-v0", "--modality", "video"], "is shown in audio, got 'video'"),
+        (["exceed"], "agent: expected one of always, never, perceiver, random, got 'reactive'"),
         (["alert", "--agent", "nobody"], "agent: expected one of"),
         (["alert", "--link", "moon"], "link: expected one of"),
         (["alert", "--link-delay-ms", "-1"], "delay_ms: expected an integer"),
         (["alert", "--out", "trace.txt"], "--out: expected a name"),
+        (["alert", "--out", "no/such/folder/trace.jsonl"], "--out: expected a file in a folder that exists"),
         (["alert", "--modality", "smell"], "modality.kind: expected one of"),
     ],
 )

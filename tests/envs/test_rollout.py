@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import envrate
-from envrate import Probes, tasks
+from envrate import Probes, _counters, tasks
 from envrate.channels import Exponential, GilbertElliott, Link, Uniform
-from envrate.envs import _arrivals, _compiled, _rollout
+from envrate.envs import _arrivals, _build, _compiled, _rollout
+from envrate.envs._counts import Counter
 from envrate.renderers import Video
 from envrate.scorers import Tally, tally
 
@@ -43,6 +44,26 @@ def test_counts_equal_the_tally_of_the_trace(task: Any, num_envs: int, agent: st
         assert getattr(got, name) == getattr(want, name), name
     assert want.redundant > 0 or agent == "reactive"
     assert got.header.duration_ms == want.header.duration_ms
+
+
+def bytes_of_counts(num_ticks: int, record: str = "counts") -> int:
+    """What the compiled run holds at once: arguments, results and temporaries."""
+    core = _build.make_core("alert", "symbols", "4g", num_ticks=num_ticks, compute_ms=0, keep=record == "counts")
+    agent = envrate.agents.get("reactive", core.task)
+    state, seen = _compiled.start(core, tuple(jnp.asarray(word) for word in _counters.keys(0, 32)))
+    carry = _compiled.Carry(state, seen, agent.init(32, 0), jnp.zeros(32, bool))
+    if record == "counts":
+        run, rest = _compiled.counting(core, agent, 32), (Counter(core, 32).start(state), core.clock.num_steps)
+    else:
+        run, rest = _compiled.scan(core, agent, 32, core.clock.num_steps), ()
+    sizes = run.func.lower(*run.args, carry, *rest).compile().memory_analysis()
+    return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
+
+
+def test_counts_take_memory_that_does_not_grow_with_the_run() -> None:
+    """A thousand times the ticks in the same bytes; a trace, the control, grows. In all: benchmarks/counts.py."""
+    assert bytes_of_counts(10**3) == bytes_of_counts(10**6) < 2**22
+    assert bytes_of_counts(10**4, "trace") > 5 * bytes_of_counts(10**3, "trace")
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +187,7 @@ def test_every_kind_of_agent() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="agent: expected one of always"):
         envrate.rollout("alert", "nobody")
-    with pytest.raises(ValueError, match="env: expected one of EnvRate/Alert-Symbols-v0"):
+    with pytest.raises(ValueError, match="env: expected EnvRate/TASK-MODALITY-v0 .* got 'EnvRate/Nothing-v0'"):
         envrate.rollout("EnvRate/Nothing-v0", "never")
     with pytest.raises(ValueError, match="task: expected one of"):
         envrate.rollout("nothing", "never")
