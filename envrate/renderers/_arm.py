@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
+import ctypes.util
 import io
 import os
+import sys
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -18,26 +22,36 @@ Array = jax.Array
 FloatArray = NDArray[np.float64]
 
 JOINTS = 3
+#: What to do where there is no graphics library.
+INSTALL = "install one (Debian: libegl1 libgl1-mesa-dri, or libosmesa6)"
 #: Proportional gains of the position controller, Nm per rad; the joints' damping is in the model.
 GAINS = np.array([60.0, 40.0, 20.0])
 
 
 def import_mujoco() -> Any:
-    """The module `mujoco`, with a headless graphics library chosen where none is: EGL, then OSMesa."""
-    if "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY"):
+    """The module `mujoco`; a headless machine draws with EGL, else OSMesa, else has physics only."""
+    if sys.platform == "linux" and "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY"):
         os.environ["MUJOCO_GL"] = _headless()
     try:
         import mujoco
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError("proprio: it needs MuJoCo; pip install mujoco mujoco-mjx") from error
+    except (AttributeError, OSError) as error:  # what PyOpenGL makes of a library that is not there
+        raise ImportError(
+            f"proprio: MUJOCO_GL={os.environ.get('MUJOCO_GL')}, but that graphics library does not load; {INSTALL}, or "
+            "set MUJOCO_GL=disable: everything but the arm's picture works without"
+        ) from error
     return mujoco
 
 
 def _headless() -> str:
-    """EGL where its library is found, else OSMesa."""
-    from ctypes.util import find_library
-
-    return "egl" if find_library("EGL") else "osmesa"
+    """The first graphics library that loads; MuJoCo cannot be imported at all with one that does not."""
+    for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
+        name = ctypes.util.find_library(library)
+        with contextlib.suppress(OSError):
+            if name and ctypes.CDLL(name):
+                return backend
+    return "disable"
 
 
 def import_mjx() -> Any:
@@ -131,6 +145,7 @@ def picture(q: FloatArray, height: int = 240, width: int = 320) -> NDArray[np.ui
     try:
         if (height, width) not in _PAINTERS:
             _PAINTERS[height, width] = mujoco.Renderer(arm, height, width)
+            atexit.register(_PAINTERS[height, width].close)  # OSMesa's is gone when the interpreter ends
         painter = _PAINTERS[height, width]
         data = mujoco.MjData(arm)
         data.qpos[:] = q
@@ -139,6 +154,6 @@ def picture(q: FloatArray, height: int = 240, width: int = 320) -> NDArray[np.ui
         return np.asarray(painter.render())
     except Exception as error:  # the bindings raise whatever the missing library makes of them
         raise RuntimeError(
-            "proprio: MuJoCo cannot draw without a graphics library; install one (Debian: libegl1 libgl1-mesa-dri, or "
-            f"libosmesa6) and set MUJOCO_GL=egl or osmesa; everything but this picture works without ({error})"
+            f"proprio: MuJoCo cannot draw without a graphics library; {INSTALL} and set MUJOCO_GL=egl or osmesa; "
+            f"everything but this picture works without ({error})"
         ) from error

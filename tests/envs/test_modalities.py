@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -117,6 +118,37 @@ def test_vector_equals_single() -> None:
 @pytest.mark.parametrize("renderer", [Audio(), Screen(), Proprio()], ids=lambda r: r.kind)
 def test_vector_equals_single_in_every_modality(renderer: object) -> None:
     vector_equals_single("Alert", renderer)
+
+
+WITHOUT_GRAPHICS = """
+import ctypes, ctypes.util
+find, load = ctypes.util.find_library, ctypes.CDLL
+def hidden(name):
+    return any(word in str(name) for word in ("EGL", "OSMesa", "libGL", "OpenGL", "glfw"))
+def cannot_load(name, *args, **kwargs):
+    if hidden(name):
+        raise OSError(f"{name}: cannot open shared object file")
+    return load(name, *args, **kwargs)
+ctypes.util.find_library = lambda name: None if hidden(name) or name == "GL" else find(name)
+ctypes.CDLL = cannot_load
+import gymnasium as gym, numpy as np, envrate
+env = gym.make("EnvRate/Alert-Proprio-v0", render_mode="rgb_array", num_ticks=2)
+env.reset(seed=0)
+for _ in range(3):
+    seen, *_ = env.step(0)
+assert seen["fresh"] == 1 and np.abs(seen["signal"][-1]).max() > 0.01
+try:
+    env.render()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_without_a_graphics_library_all_but_the_arms_picture_works() -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "DISPLAY")}
+    done = subprocess.run([sys.executable, "-c", WITHOUT_GRAPHICS], capture_output=True, text=True, env=clean)
+    assert done.returncode == 0, done.stderr
+    assert "install one (Debian: libegl1" in done.stdout and "everything but this picture works" in done.stdout
 
 
 MEMORY = """
