@@ -139,14 +139,15 @@ def test_what_conveys_everything_has_the_demand_whatever_the_sample(name, late):
 
 
 def test_the_control_keeps_the_mean_and_narrows_the_interval():
-    # A symmetric channel: I = H(Y) - H(noise), as above; 40 runs of 1000 ticks.
+    # An erasure channel: I = H(Y) - H(lost), H(Y) the entropy rate of the hidden Markov outcomes; 40 runs of 1000 ticks.
     rng = np.random.default_rng(8)
-    noise, n = 0.01, 1000
-    rate = rd.hidden_markov_entropy_rate(BINARY.matrix, [[1 - noise, noise], [noise, 1 - noise]]).mid - h(noise)
+    lost, n = 0.1, 1000
+    channel = [[1 - lost, 0.0, lost], [0.0, 1 - lost, lost]]
+    rate = rd.hidden_markov_entropy_rate(BINARY.matrix, channel).mid - h(lost)
     errors = {True: [], False: []}
     for _ in range(40):
         a = chain_path(BINARY.matrix, BINARY.stationary, n, rng)
-        y = np.where(rng.random(n) < noise, 1 - a, a)
+        y = np.where(rng.random(n) < lost, 2, a)
         for known in errors:
             found = information_of(
                 BINARY, a, y, np.zeros(n, np.int64), np.ones(n, bool), entropy_rate=h(0.3) if known else None
@@ -155,7 +156,7 @@ def test_the_control_keeps_the_mean_and_narrows_the_interval():
     with_control, without = (np.array(errors[known]) for known in (True, False))
     assert with_control.std() < 0.7 * without.std()
     # Smoothing and cross-fitting cost a little; 4 standard errors of the mean beside it.
-    assert abs(with_control.mean()) < 0.004 + 4 * with_control.std() / np.sqrt(40)
+    assert abs(with_control.mean()) < 0.006 + 4 * with_control.std() / np.sqrt(40)
 
 
 def test_the_headline_is_the_larger_bound():
