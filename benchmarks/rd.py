@@ -7,7 +7,8 @@ Needs the packages dit, cvxpy and clarabel beside envrate. Every solver gets one
 thread, the least over repeats, so that other jobs on the machine weigh little.
 
 - dit has no "R at D": it is driven by bisection on beta to |D - D*| < 1e-7 D*, with one restart (its default of 100
-  costs 100 times that). Its error is taken at the D that it reached itself.
+  costs 100 times that); the least time of five counts where one takes less than 2 s. Its error is taken at the D that
+  it reached itself.
 - NumPy: plain Blahut-Arimoto with BLAS products at the slope that solves the problem, which it is given for free, until
   its certificate (log2 max c) is 1e-9 or the budget is spent; the certificate is shown.
 - Clarabel: the mixture-weight problem at the same slope through cvxpy's exponential cones; its certified gap is shown.
@@ -40,6 +41,8 @@ from envrate.rd import _solve
 
 RESULTS = Path(__file__).parent / "results" / "rd.md"
 NUMPY_BUDGET_S = 1.5
+#: dit is timed as often as this where it takes less than so long, and its least time counts.
+DIT_REPEATS, DIT_LONG_S = 5, 2.0
 
 
 @dataclass
@@ -105,6 +108,14 @@ def cpu_seconds(call: Callable[[], Any], at_least: float = 0.15) -> float:
 
 
 def by_dit(problem: Problem) -> tuple[float, float, float]:
+    """Seconds, rate and distortion by dit, the least time of `DIT_REPEATS` where one takes less than `DIT_LONG_S`."""
+    seconds, rate, reached = by_dit_once(problem)
+    for _ in range(DIT_REPEATS - 1 if seconds < DIT_LONG_S else 0):
+        seconds = min(seconds, by_dit_once(problem)[0])
+    return seconds, rate, reached
+
+
+def by_dit_once(problem: Problem) -> tuple[float, float, float]:
     """Seconds, rate and distortion by dit's Blahut-Arimoto, one restart, bisection on beta."""
     from dit.rate_distortion.blahut_arimoto import blahut_arimoto
 
@@ -236,8 +247,9 @@ def main() -> None:
         f"Machine: {options.machine}; Python {platform.python_version()}, NumPy {np.__version__}. One thread, CPU "
         "time, least over repeats. One run of `benchmarks/rd.py`, whose head says how each solver is driven.",
         "",
-        "Beside each time: dit, its error in bits at the D it reached itself; NumPy and Clarabel, the certified gap in "
-        "bits of what they return at the right slope, given to them; general, the certified gap in bits at D.",
+        "dit: the least of five runs where one takes less than 2 s. Beside each time: dit, its error in bits at the D "
+        "it reached itself; NumPy and Clarabel, the certified gap in bits of what they return at the right slope, given "
+        "to them; general, the certified gap in bits at D.",
         "",
         "| problem | dit 1 restart | NumPy BA | Clarabel | general | x dit | structured | closed form | x dit |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from envrate.rd._kernels import UNDERFLOW, gradient, inside
-from envrate.rd._linalg import FAST
+from envrate.rd._linalg import FAST, combine, total
 
 FloatArray = NDArray[np.float64]
 
@@ -32,15 +32,18 @@ SOME, ALL = 1 + LOCAL, LOCAL + len(POLISH)
 
 
 @njit(cache=True, error_model="numpy")
-def _dual(p: Any, a: Any, band: tuple[int, int], law: Any, r: Any, c: Any) -> float:
-    """-sum p log r - log max c at a law, whatever it sums to; fills r and c."""
+def _dual(p: Any, a: Any, band: tuple[int, int], q: Any, floor: Any, law: Any, r: Any, c: Any) -> float:
+    """-sum p log r - log max c at law = q + floor, whatever it sums to; fills law, r and c."""
+    combine(q, 1.0, floor, law)
     gradient(p, a, band, law, r, c)
-    value = 0.0
+    value = top = 0.0
     for x in range(p.shape[0]):
         if not r[x] > 0.0:
             return -np.inf
         value -= p[x] * math.log(r[x])
-    return value - math.log(c.max())
+    for y in range(c.shape[0]):
+        top = max(top, c[y])
+    return value - math.log(top)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
@@ -61,37 +64,30 @@ def _smoothed(p: Any, a: Any, band: tuple[int, int], out: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, enough: float, tries: int, c: Any, floor: Any) -> float:
+def lower_line(p: Any, a: Any, band: tuple[int, int], q: Any, enough: float, tries: int, floor: Any) -> float:
     """The best -sum p log r - log max c, in nats, over q with a little of another law added.
 
     Tried in turn until the value is `enough`: a uniform law; on top of it, twice, as much of the source's own law as
     c is above 1 there, for the letters that Newton's method has not placed yet; and other uniform laws. `floor` is
     left at what was added if it was not uniform, else at 0.
     """
-    m = q.shape[0]
-    total = q.sum()
-    trial = np.full(m, POLISH[0] * total / m)
-    r = np.empty(p.shape[0])
-    best = _dual(p, a, band, q + trial, r, c)
-    floor[:] = 0.0
-    if best >= enough or tries == 1:
-        return best
-    scale = np.empty(m)
-    for k in range(1, tries):
-        if k <= LOCAL:
-            if k == 1:
-                _smoothed(p, a, band, scale)
-            for y in range(m):
-                trial[y] += total * scale[y] * min(max(total * c[y] - 1.0, 0.0), 1.0)
-        else:
-            trial[:] = POLISH[k - LOCAL] * total / m
-        value = _dual(p, a, band, q + trial, r, c)
-        if value > best:
+    n, m = p.shape[0], q.shape[0]
+    mass = total(q)
+    r, c, law = np.empty(n), np.empty(m), np.empty(m)
+    trial, scale = np.empty(m), np.empty(m)
+    best = -np.inf
+    for k in range(tries):
+        local = 0 < k <= LOCAL
+        if k == 1:
+            _smoothed(p, a, band, scale)
+        uniform = POLISH[max(k - LOCAL, 0)] * mass / m
+        for y in range(m):
+            trial[y] = trial[y] + mass * scale[y] * min(max(mass * c[y] - 1.0, 0.0), 1.0) if local else uniform
+        value = _dual(p, a, band, q, trial, law, r, c)
+        if value > best or k == 0:
             best = value
-            if k <= LOCAL:
-                floor[:] = trial
-            else:
-                floor[:] = 0.0
+            for y in range(m):
+                floor[y] = trial[y] if local else 0.0
         if best >= enough:
             break
     return best
@@ -156,7 +152,7 @@ def upper_point(
     dual = line - math.log(top)
     miss = distortion - target
     if 0.0 < -UNDERFLOW * abs(miss) < s * spread:
-        tilted = max(line + math.log(q.sum()) - s * target + miss * miss / spread, 0.0)
+        tilted = max(line + math.log(total(q)) - s * target + miss * miss / spread, 0.0)
         if miss > 0.0 or tilted < information:
             return tilted, target, miss / spread, 0.0, dual
     if miss <= 0.0:

@@ -75,7 +75,9 @@ def interior_point(p: Any, d: Any, target: float, slope: float, tol: float, q: A
     slack, new_slack = np.empty(m), np.empty(m)
     scaled = np.zeros((size, m))
     h = np.empty((size, size))
-    dense, full = np.zeros(size, np.int64), np.full(size, m)
+    dense, full = np.zeros(size, np.int64), np.empty(size, np.int64)
+    for x in range(size):
+        full[x] = m
     step = np.zeros(size)
     mass, lean = np.empty(n), np.empty(n)
     dq, d_slack = np.empty(m), np.empty(m)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 #: Reassociation is allowed, so that sums vectorise; NaN and infinity keep their meaning.
@@ -17,6 +18,40 @@ def _dot(a: Any, b: Any, n: int) -> float:
     for k in range(n):
         t += a[k] * b[k]
     return t
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def total(a: Any) -> float:
+    """Sum; array expressions in Numba take long to compile."""
+    t = 0.0
+    for k in range(a.shape[0]):
+        t += a[k]
+    return t
+
+
+@njit(cache=True, error_model="numpy")
+def least(row: Any) -> float:
+    """Minimum, over four strands that the processor can run side by side."""
+    m = row.shape[0]
+    a = b = c = e = np.inf
+    y = 0
+    while y + 4 <= m:
+        a = row[y] if row[y] < a else a
+        b = row[y + 1] if row[y + 1] < b else b
+        c = row[y + 2] if row[y + 2] < c else c
+        e = row[y + 3] if row[y + 3] < e else e
+        y += 4
+    while y < m:
+        a = row[y] if row[y] < a else a
+        y += 1
+    return min(min(a, b), min(c, e))
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def combine(a: Any, s: float, b: Any, out: Any) -> None:
+    """Fills out = a + s b."""
+    for k in range(out.shape[0]):
+        out[k] = a[k] + s * b[k]
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)

@@ -20,7 +20,7 @@ from numba import njit
 from envrate.rd._certificate import POLISH, SOME, lower_line, tilt_cost
 from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion, output_of
 from envrate.rd._least_squares import nonnegative
-from envrate.rd._linalg import FAST, gram, solve_factored
+from envrate.rd._linalg import FAST, gram, least, solve_factored
 
 MAX_STEPS = 60
 #: The bounds are not tried before F is within this times the tolerance of its minimum on the support.
@@ -172,11 +172,12 @@ def newton(
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c = np.empty(n), np.empty(m)
-    full, unused, c_polished = np.empty(m), np.empty(m), np.empty(m)
+    full, unused = np.empty(m), np.empty(m)
+    tries: Any = np.int64(SOME)  # not a literal, for which Numba would compile anew
     rz = np.empty(n)
     everything = np.empty(m, np.int64)
     root = np.sqrt(p)
-    rarest = p.min()
+    rarest = least(p)
     stride = max(2, m // ATOMS) if toeplitz or m > 2 * ATOMS else m
     floor = min(POLISH[0], 0.01 * tol) / m
     band = EVERYWHERE
@@ -187,20 +188,23 @@ def newton(
         if s != last_s:
             band = kernel(d, s, toeplitz, a, work, rarest)
             last_s = s
-        full[:] = q + floor
+        for y in range(m):
+            full[y] = q[y] + floor
         gradient(p, a, band, full, r, c)
         if settled:
             gap = 0.0
             for x in range(n):
                 gap -= p[x] * math.log(r[x])
-            gap -= lower_line(p, a, band, q, gap - 0.3 * tol, SOME, c_polished, unused)
+            gap -= lower_line(p, a, band, q, gap - 0.3 * tol, tries, unused)
             if not fixed:
                 mean, spread = mean_distortion(p, a, band, finite, q, r)
                 gap += tilt_cost(mean, spread, goal, s, n)
             if gap < 0.5 * tol:
                 output_of(a, band, q, rz)
-                if (rz < 0.5 * r).any():  # letters that only the floor reaches
-                    q += floor
+                for x in range(n):
+                    if rz[x] < 0.5 * r[x]:  # a letter that only the floor reaches
+                        q[:] = full
+                        break
                 return s, step, band
         count = _support(q, c, stride, everything)
         if count == 0:

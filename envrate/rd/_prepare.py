@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from envrate.rd._linalg import FAST
+from envrate.rd._linalg import FAST, least
 
 OK, NOT_CERTIFIED, NO_REPRODUCTION, BELOW_D_MIN, TRIVIAL, UNCLEAN = range(6)
 
@@ -45,24 +45,6 @@ def _add_rows(d: Any, x: int, w: Any, column: Any) -> int:
     return bad
 
 
-@njit(cache=True, error_model="numpy")
-def _least(row: Any) -> float:
-    """Minimum, over four strands that the processor can run side by side."""
-    m = row.shape[0]
-    a = b = c = e = np.inf
-    y = 0
-    while y + 4 <= m:
-        a = row[y] if row[y] < a else a
-        b = row[y + 1] if row[y + 1] < b else b
-        c = row[y + 2] if row[y + 2] < c else c
-        e = row[y + 3] if row[y + 3] < e else e
-        y += 4
-    while y < m:
-        a = row[y] if row[y] < a else a
-        y += 1
-    return min(min(a, b), min(c, e))
-
-
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def _add_row(row: Any, weight: float, least: float, column: Any) -> int:
     """`_add_rows` of one row less its minimum; nothing is added where the weight is 0."""
@@ -74,7 +56,7 @@ def _add_row(row: Any, weight: float, least: float, column: Any) -> int:
 
 
 @njit(cache=True, error_model="numpy")
-def _survey(pmf: Any, distortion: Any, least: Any, column: Any) -> tuple[bool, bool]:
+def _survey(pmf: Any, distortion: Any, lowest: Any, column: Any) -> tuple[bool, bool]:
     """Fills each row's minimum and column = sum_x p(x) (d(x, .) - least(x)).
 
     Returns whether all entries are >= 0 and pmf sums to 1, and whether each row has minimum 0.
@@ -89,21 +71,21 @@ def _survey(pmf: Any, distortion: Any, least: Any, column: Any) -> tuple[bool, b
         total += pmf[x]
         row = distortion[x]
         if guess < m and row[guess] == 0.0:
-            least[x] = 0.0
+            lowest[x] = 0.0
         else:
-            least[x] = _least(row)
+            lowest[x] = least(row)
             guess = 0
             while guess < m and row[guess] != 0.0:
                 guess += 1
         guess += 1
-        plain = plain and least[x] == 0.0
+        plain = plain and lowest[x] == 0.0
     x = 0
     while x < n:
         if plain and x + 4 <= n and min(min(pmf[x], pmf[x + 1]), min(pmf[x + 2], pmf[x + 3])) > 0.0:
             bad += _add_rows(distortion, x, pmf, column)
             x += 4
         else:
-            bad += _add_row(distortion[x], pmf[x], least[x], column)
+            bad += _add_row(distortion[x], pmf[x], lowest[x], column)
             x += 1
     return bad == 0 and abs(total - 1.0) <= 1e-14, plain
 
@@ -120,8 +102,8 @@ def prepare(
     copied. Unless they are `checked`, a look at each entry comes with it.
     """
     num_letters, m = distortion.shape
-    least, column = np.empty(num_letters), np.zeros(m)
-    clean, plain = _survey(pmf, distortion, least, column)
+    lowest, column = np.empty(num_letters), np.zeros(m)
+    clean, plain = _survey(pmf, distortion, lowest, column)
     if not (clean or checked):
         return pmf, distortion, distortion, 0.0, 0.0, False, 0.0, 0.0, 1.0, 0, False, UNCLEAN
     d_min = 0.0
@@ -129,8 +111,8 @@ def prepare(
     for x in range(num_letters):
         if pmf[x] > 0.0:
             n += 1
-            d_min += pmf[x] * least[x]
-            if least[x] == np.inf:
+            d_min += pmf[x] * lowest[x]
+            if lowest[x] == np.inf:
                 return pmf, distortion, distortion, 0.0, 0.0, False, 0.0, 0.0, 1.0, 0, False, NO_REPRODUCTION
     best = 0
     forbidden = False
@@ -155,7 +137,7 @@ def prepare(
             if pmf[x] > 0.0:
                 for y in range(m):
                     if distortion[x, y] < np.inf:
-                        largest = max(largest, distortion[x, y] - least[x])
+                        largest = max(largest, distortion[x, y] - lowest[x])
             unit += pmf[x] * largest
         if unit == 0.0:
             unit = 1.0
@@ -168,7 +150,7 @@ def prepare(
         for x in range(num_letters):
             if pmf[x] > 0.0:
                 p[i] = pmf[x]
-                t = least[x]
+                t = lowest[x]
                 row = distortion[x]
                 for y in range(m):
                     d[i, y] = (row[y] - t) * inverse
@@ -183,7 +165,10 @@ def prepare(
                     d[x, y] = np.inf
     finite = d
     if forbidden:
-        finite = np.where(d == np.inf, 0.0, d)
+        finite = np.empty(d.shape)
+        for x in range(d.shape[0]):
+            for y in range(m):
+                finite[x, y] = d[x, y] if d[x, y] < np.inf else 0.0
     if at_d_min:
         return p, d, finite, 0.0, 1.0, True, d_min, d_max, unit, best, True, OK
     s = slope * LN2 * unit if fixed else 0.5 * unit / goal

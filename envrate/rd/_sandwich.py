@@ -23,7 +23,7 @@ def tangent(
 ) -> tuple[float, float, float]:
     """The problem at slope s: a lower bound on min R + s D, and the rate and distortion of a channel near it."""
     n, m = d.shape
-    c, floor = np.empty(m), np.empty(m)
+    floor = np.empty(m)
     best, rate, distortion = -np.inf, np.inf, np.inf
     work = np.empty(n + m, np.int64)
     start = q.copy()
@@ -34,7 +34,7 @@ def tangent(
             continue
         band = kernel(d, s, False, a, work)
         above, mean, _, _, _ = upper_point(p, finite, a, band, q, s, np.inf)
-        below = lower_line(p, a, band, q, above + s * mean - 0.1 * tol, ALL, c, floor)
+        below = lower_line(p, a, band, q, above + s * mean - 0.1 * tol, ALL, floor)
         if not above < np.inf:
             continue
         if above + s * mean - below < rate + s * distortion - best or rate == np.inf:

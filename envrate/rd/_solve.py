@@ -13,6 +13,7 @@ from numba import njit
 from envrate.rd._certificate import ALL, channel_of, lower_line, upper_point
 from envrate.rd._interior_point import interior_point
 from envrate.rd._kernels import is_toeplitz, kernel
+from envrate.rd._linalg import least, total
 from envrate.rd._prepare import (
     LN2,
     NOT_CERTIFIED,
@@ -72,20 +73,22 @@ def _certify(
     law: Any,
 ) -> Certified:
     """Both bounds at the law q, which is normalised, and the slope of the kernel `a`; `law` is that of the lower."""
-    q /= q.sum()
+    scale = 1.0 / total(q)
+    for y in range(q.shape[0]):
+        q[y] *= scale
+        law[y] = q[y]
     upper, at, tilt, share, dual = upper_point(p, finite, a, band, q, s, np.inf if fixed else goal)
     if not fixed:
         at = goal
     enough = upper + s * at - 0.3 * tol
-    law[:] = q
     if dual < enough:
-        better = lower_line(p, a, band, q, enough, tries, np.empty(q.shape[0]), law)
+        floor = np.empty(q.shape[0])
+        better = lower_line(p, a, band, q, enough, tries, floor)
         if better > dual:
             dual = better
-            law += q
-            law /= law.sum()
-        else:
-            law[:] = q
+            scale = 1.0 / (1.0 + total(floor))
+            for y in range(q.shape[0]):
+                law[y] = scale * (q[y] + floor[y])
     return s, dual - s * at, upper, at, tilt, share
 
 
@@ -105,19 +108,29 @@ def _at_slope(
     law: Any,
 ) -> Certified:
     """Both bounds at the law q and the slope s."""
-    band = kernel(d, s, toeplitz, a, np.empty(d.shape[0] + d.shape[1], np.int64), p.min())
+    band = kernel(d, s, toeplitz, a, np.empty(d.shape[0] + d.shape[1], np.int64), least(p))
     return _certify(p, finite, a, band, q, s, goal, fixed, tol, tries, law)
 
 
 @njit(cache=True, error_model="numpy")
 def _by_known_law(
-    p: Any, d: Any, finite: Any, toeplitz: bool, goal: float, tol: float, q: Any, a: Any, law: Any
+    p: Any,
+    d: Any,
+    finite: Any,
+    toeplitz: bool,
+    goal: float,
+    fixed: bool,
+    tol: float,
+    tries: int,
+    q: Any,
+    a: Any,
+    law: Any,
 ) -> Certified:
     """The law that the structure tells."""
     s = known_law(p, d, goal, toeplitz, q)
     if not s >= 0.0:
         return NOTHING
-    return _at_slope(p, d, finite, toeplitz, goal, s, False, tol, ALL, q, a, law)
+    return _at_slope(p, d, finite, toeplitz, goal, s, fixed, tol, tries, q, a, law)
 
 
 @njit(cache=True, error_model="numpy")
@@ -125,20 +138,24 @@ def _by_interior_point(
     p: Any,
     d: Any,
     finite: Any,
+    toeplitz: bool,
     goal: float,
     s: float,
     fixed: bool,
     sharpness: float,
     tol: float,
+    tries: int,
     q: Any,
     a: Any,
     law: Any,
 ) -> Certified:
-    q[:] = 1.0 / q.shape[0]
+    """The interior-point method, to `sharpness` times the tolerance."""
+    for y in range(q.shape[0]):
+        q[y] = 1.0 / q.shape[0]
     s, _ = interior_point(p, d, goal, s if fixed else -1.0, sharpness * tol, q)
     if not s >= 0.0:
         return NOTHING
-    return _at_slope(p, d, finite, False, goal, s, fixed, tol, ALL, q, a, law)
+    return _at_slope(p, d, finite, toeplitz, goal, s, fixed, tol, tries, q, a, law)
 
 
 def _from_scratch(problem: Problem, tol: float, q: Any, a: Any) -> tuple[float, tuple[int, int]]:
@@ -234,7 +251,7 @@ def solve(
             continue
         a, q, law = np.empty((n, m)), np.empty(m), np.empty(m)
         if method == KNOWN:
-            trial = _by_known_law(p, d, finite, toeplitz, goal, tol_nats, q, a, law)
+            trial = _by_known_law(p, d, finite, toeplitz, goal, fixed, tol_nats, ALL, q, a, law)
         elif method == COARSER:
             trial = _by_coarser_grid(problem, tol_nats, q, a, law)
             start = (q, trial[0]) if trial[0] > 0.0 else None
@@ -248,7 +265,7 @@ def solve(
             law /= law.sum()
         else:
             sharpness = 0.3 if method == INTERIOR else 0.02
-            trial = _by_interior_point(p, d, finite, goal, s, fixed, sharpness, tol_nats, q, a, law)
+            trial = _by_interior_point(*problem, sharpness, tol_nats, ALL, q, a, law)
         if trial[2] - trial[1] < found[2] - found[1]:
             found, output = trial, law
             parts = a, finite, None if method == SANDWICH else q

@@ -22,18 +22,18 @@ SCALAR_STEPS = 200
 
 
 @njit(cache=True, error_model="numpy")
-def _erokhin(descending: Any, D: float) -> tuple[int, float, float]:  # noqa: N803
+def _erokhin(ascending: Any, D: float) -> tuple[int, float, float]:  # noqa: N803
     """Number k of letters that are reproduced, their probability, and alpha = exp(-s); D below D_max."""
-    n = descending.shape[0]
+    n = ascending.shape[0]
     theta = 1.0 - D
     total = 0.0
-    for i in range(n):
-        total += descending[i]
+    for i in range(n - 1, -1, -1):
+        total += ascending[i]
     for k in range(n, 1, -1):
         alpha = (total / theta - 1.0) / (k - 1)
-        if descending[k - 1] > theta * alpha:
+        if ascending[n - k] > theta * alpha:
             return k, total, alpha
-        total -= descending[k - 1]
+        total -= ascending[n - k]
     return 1, total, 1.0
 
 
@@ -52,12 +52,12 @@ def hamming_rate(p: Any, D: float) -> float:  # noqa: N803
     if D >= 1.0 - largest:
         return 0.0
     theta = 1.0 - D
-    descending = -np.sort(-p)
-    k, mass, alpha = _erokhin(descending, D)
+    ascending = np.sort(p)
+    k, mass, alpha = _erokhin(ascending, D)
     value = 0.0
-    for i in range(k):
-        if descending[i] > 0.0:
-            value -= descending[i] * math.log(descending[i] / theta)
+    for i in range(n - 1, n - 1 - k, -1):
+        if ascending[i] > 0.0:
+            value -= ascending[i] * math.log(ascending[i] / theta)
     if alpha > 0.0:
         value += (D - (1.0 - mass)) * math.log(alpha)
     return max(value / math.log(2.0), 0.0)
@@ -81,7 +81,7 @@ def _is_hamming(d: Any) -> bool:
 @njit(cache=True, error_model="numpy")
 def _hamming_law(p: Any, d: Any, goal: float, q: Any) -> float:
     w = d[0, 1]
-    k, _, alpha = _erokhin(-np.sort(-p), goal / w)
+    k, _, alpha = _erokhin(np.sort(p), goal / w)
     if k < 2 or not 0.0 < alpha < 1.0:
         return -1.0
     for y in range(p.shape[0]):

@@ -10,6 +10,7 @@ from numba import njit
 
 from envrate.rd._certificate import lower_line, tilt_cost
 from envrate.rd._kernels import EVERYWHERE, gradient, kernel, mean_distortion, output_of
+from envrate.rd._linalg import least
 
 PASSES = 6  # of Blahut-Arimoto at each slope
 MOST_ROUNDS = 20
@@ -39,11 +40,12 @@ def warm_up(
     n, m = d.shape
     work = np.empty(n + m, np.int64)
     r, c, floor = np.empty(n), np.empty(m), np.empty(m)
-    rarest = p.min()
+    tries: Any = np.int64(1)  # not a literal, for which Numba would compile anew
+    rarest = least(p)
     fewest, patience = ON_GRID if toeplitz else ELSEWHERE
     kernel_s = -1.0
     last_s = last_mean = 0.0
-    least = np.inf
+    smallest = np.inf
     slow = 0
     band = EVERYWHERE
     for round_number in range(MOST_ROUNDS):
@@ -58,7 +60,7 @@ def warm_up(
         gap = 0.0
         for x in range(n):
             gap -= p[x] * math.log(r[x])
-        gap -= lower_line(p, a, band, q, np.inf, 1, c, floor)
+        gap -= lower_line(p, a, band, q, np.inf, tries, floor)
         mean = cost = 0.0
         if not fixed:
             mean, spread = mean_distortion(p, a, band, finite, q, r)
@@ -66,8 +68,8 @@ def warm_up(
         gap += cost
         if gap < 0.6 * tol:
             return s, True, band
-        if gap < FAST_ENOUGH * least:
-            least = gap
+        if gap < FAST_ENOUGH * smallest:
+            smallest = gap
             slow = 0
         else:
             slow += 1

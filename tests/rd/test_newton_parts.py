@@ -64,9 +64,9 @@ def test_lower_bound_is_the_dual_at_the_law_with_what_was_added(seed):
     p = np.append(p * (1 - 1e-11), 1e-11)  # a letter that no reproduction in use reaches
     a = np.block([[a, np.zeros((9, 1))], [np.full((1, 7), 1e-12), np.ones((1, 1))]])
     q = np.append(q, 0.0)
-    c, floor = np.empty(8), np.empty(8)
-    one = lower_line(p, a, EVERYWHERE, q, np.inf, 1, c, floor)
-    best = lower_line(p, a, EVERYWHERE, q, np.inf, ALL, c, floor)
+    floor = np.empty(8)
+    one = lower_line(p, a, EVERYWHERE, q, np.inf, 1, floor)
+    best = lower_line(p, a, EVERYWHERE, q, np.inf, ALL, floor)
     r = a @ (q + floor)
     assert best == pytest.approx(-(p @ np.log(r)) - np.log((a.T @ (p / r)).max()), abs=1e-13)
     assert best > one + 0.5
