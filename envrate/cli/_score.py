@@ -65,12 +65,16 @@ def score(
             [run.rate for run in rated if run.rate is not None],
         )
         published = [_published(run) for run in runs] if against else []
+        conveyed = [_conveyed(run) for run in runs]
         drawn = [run for run in runs if (hindsight or not run.trace.header.hindsight) and run.is_timed]
         if png is not None:
             _draw(drawn, png)
     if as_json:
         document = {
-            "runs": [run.to_dict() for run in runs],
+            "runs": [
+                run.to_dict() | ({"information": bounds} if bounds else {})
+                for run, bounds in zip(runs, conveyed, strict=True)
+            ],
             "frontiers": [{"run": run.name} | run.frontier.to_json() for run in drawn],
             "order_differs": [vars(flag) for flag in flags],
         }
@@ -79,6 +83,12 @@ def score(
     from envrate.cli import _score_tables as tables
 
     tables.show(runs, [run for run in drawn if len(runs) == 1], flags, published)
+    if len(runs) == 1:
+        for bound in conveyed[0]:
+            tables.say(
+                f"information within {bound['latency_ms']} ms, {bound['reading']}: at least {bound['rate']:.4f} bits/s "
+                f"whatever the coding (from: {bound['from']})"
+            )
     if png is not None:
         tables.say(f"frontiers drawn into {png}")
 
@@ -122,6 +132,23 @@ def frontier(
     for path in (csv_file, png):
         if path is not None:
             tables.say(f"{path} written")
+
+
+def _conveyed(run: ScoredRun) -> list[dict[str, Any]]:
+    """I(l) of a run on a task of ours at its last latency, the larger of the auxiliary channel's bound and C."""
+    header = run.trace.header
+    law_known = header.task is not None and (header.task.is_memoryless or hasattr(header.task.latent, "matrix"))
+    if run.trace.is_tracking or not law_known:
+        return []
+    from envrate.scorers import information
+
+    found = []
+    for reading in ("output-only", "resolved"):
+        point, bound = run.frontier.at(header.horizon_ms, reading), information(run.trace, reading=reading)
+        rate, source = bound.headline(point.raw)
+        if source:
+            found.append({"latency_ms": point.latency_ms, "reading": reading, "rate": rate, "from": source})
+    return found
 
 
 def _options(data: Path | None, mcq_key: Path | None, seconds: str | None, more: list[str] | None) -> dict[str, Any]:

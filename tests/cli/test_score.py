@@ -123,6 +123,35 @@ def test_our_own_traces_are_scored_too(capfd: pytest.CaptureFixture[str], folder
     assert document["runs"][0]["bits_per_second"]["credited"] == pytest.approx(2 * 0.609987, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", ["watch", "hold"])
+def test_the_chain_of_rates_holds_in_what_is_printed(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    # 0 <= R(D achieved) <= C <= I <= h / T, a tenth of the ticks wrong or silent.
+    task = tasks.get(name)
+    rng, n = np.random.default_rng(0), 4000
+    latent = np.zeros(n, dtype=int)
+    for t in range(1, n):
+        latent[t] = rng.choice(len(task.table), p=task.latent.matrix[latent[t - 1]])
+    required = np.asarray(task.table)[latent]
+    given = np.where(rng.random(n) < 0.1, rng.integers(0, task.num_symbols, n), required)
+    t, said = np.arange(n), np.flatnonzero(given)
+    onset = task.tick_ms * t
+    ticks = {"episode": 0 * t, "tick": t, "onset_ms": onset, "required": required, "delivered_ms": onset}
+    responses = {"episode": 0 * said, "tick": said, "time_ms": onset[said] + 100, "value": given[said]}
+    Trace(Header.for_task(task), ticks, responses).save(tmp_path / "own.jsonl")
+    document = json.loads(run(capfd, "score", tmp_path / "own.jsonl", "--json")[1])
+    bounds = {bound["reading"]: bound for bound in document["runs"][0]["information"]}
+    frontier = document["frontiers"][0]
+    for point in frontier["points"]:
+        if point["latency_ms"] == task.horizon_ms:
+            rate = bounds[point["reading"]]["rate"]
+            chain = [0.0, point["rate_equivalent"], point["credited"], rate, frontier["demand"]["upper"]]
+            assert chain == sorted(chain) and chain[1] > 0.05
+    printed = run(capfd, "score", tmp_path / "own.jsonl")[1]
+    assert f"at least {bounds['output-only']['rate']:.4f} bits/s whatever the coding" in printed
+
+
 def test_figure_and_csv_for_papers(capfd: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     paths = [folder / "better", folder / "worse"]
     png, table = tmp_path / "f.png", tmp_path / "f.csv"
