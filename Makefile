@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 # Two processes: the suite is sized for two cores.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test nightly lint bench clean
+.PHONY: demo test nightly lint bench kernels clean
 
 $(BIN)/envrate: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,5 +34,9 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-clean:
+# Numba's cache notices a change in a kernel's own file, not in those of the kernels that it calls.
+kernels:
+	find envrate -name '*.nb[ic]' -delete
+
+clean: kernels
 	rm -rf $(VENV) build dist *.egg-info

@@ -248,8 +248,8 @@ def main() -> None:
         "time, least over repeats. One run of `benchmarks/rd.py`, whose head says how each solver is driven.",
         "",
         "dit: the least of five runs where one takes less than 2 s. Beside each time: dit, its error in bits at the D "
-        "it reached itself; NumPy and Clarabel, the certified gap in bits of what they return at the right slope, given "
-        "to them; general, the certified gap in bits at D.",
+        "it reached itself; NumPy and Clarabel, the certified gap in bits of what they return at the right slope, "
+        "given to them; general, the certified gap in bits at D.",
         "",
         "| problem | dit 1 restart | NumPy BA | Clarabel | general | x dit | structured | closed form | x dit |",
         "|---|---|---|---|---|---|---|---|---|",
