@@ -48,6 +48,8 @@ def distortion(text: str, letters: int) -> FloatArray:
     index = np.arange(letters, dtype=np.float64)
     gap = np.abs(index[:, None] - index[None, :])
     named = {"hamming": (gap > 0).astype(np.float64), "squared": gap**2, "absolute": gap}
+    if text.isalpha() and text not in named:
+        raise ValueError(f"--distortion: expected {', '.join(named)}, a file or rows of numbers, got {text!r}")
     return named[text] if text in named else matrix("distortion", text)
 
 
@@ -66,7 +68,10 @@ def _inline(name: str, text: str) -> list[list[float]]:
 
 
 def _from_file(name: str, path: Path) -> list[list[float]]:
-    content = path.read_text(encoding="utf-8")
+    try:
+        content = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"--{name}: {path} cannot be read: {error.strerror}") from error
     if path.suffix.lower() == ".csv":
         lines = [line for line in csv.reader(content.splitlines()) if any(item.strip() for item in line)]
         if lines and not _is_number(lines[0][0]):
