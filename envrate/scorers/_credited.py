@@ -28,7 +28,7 @@ def classes_for(header: Header, stratum: int = 0, *, resolved: bool = False) -> 
 
 
 @lru_cache(maxsize=32)
-def _process(
+def process(
     transition: tuple[tuple[float, ...], ...], response: tuple[int, ...], classes: tuple[tuple[int, ...], ...]
 ) -> rd.MarkovProfile:
     """One per source and reading, so that what was searched for once is kept; its rates depend on no call before."""
@@ -61,7 +61,7 @@ class CreditedRate:
         if hasattr(task.latent, "matrix"):
             response = np.minimum(task.table, 1) if merged else np.asarray(task.table)
             matrix = self.classes.matrix[: int(response.max()) + 1]
-            self._blocks = _process(
+            self._blocks = process(
                 tuple(map(tuple, task.latent.matrix.tolist())),
                 tuple(response.tolist()),
                 tuple(map(tuple, matrix.tolist())),

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from envrate import plots, tasks
 from envrate.rd import Bracket
-from envrate.scorers import Frontier, frontier, tally
+from envrate.scorers import Frontier, _credited, frontier, tally
 from envrate.task import Task
 from envrate.trace import Header, Stratum, Trace
 
@@ -302,6 +302,19 @@ def test_an_empty_run_is_withheld_and_not_an_error():
     empty = Trace(trace.header, trace.ticks | {"scored": np.zeros(50)}, trace.responses)
     point = frontier(empty, resamples=100).at(300)
     assert point.reason == "0 events, expected at least 10" and point.censored == 50
+
+
+@pytest.mark.parametrize("name", ["hold", "watch"])
+def test_a_rate_of_a_source_with_memory_depends_on_no_other_call(name):
+    # The planes that bound it are searched for at its own profile: whatever was scored before, in whatever order.
+    run, other = (simulate(preset(name), policy, ticks=1500) for policy in ("reactive", "random"))
+    all_at_once = frontier(run, resamples=100)
+    _credited.process.cache_clear()
+    frontier(other, [600], resamples=100)
+    for level in (600, 400):
+        alone = frontier(run, [level], resamples=100, seed=1)
+        for reading in ("output-only", "resolved"):
+            assert alone.at(level, reading).raw == all_at_once.at(level, reading).raw
 
 
 def test_the_table_has_a_row_where_something_changes(worked):

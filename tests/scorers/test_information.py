@@ -139,7 +139,7 @@ def test_what_conveys_everything_has_the_demand_whatever_the_sample(name, late):
 
 
 def test_the_control_keeps_the_mean_and_narrows_the_interval():
-    # An erasure channel: I = H(Y) - H(lost), H(Y) the entropy rate of the hidden Markov outcomes; 40 runs of 1000 ticks.
+    # An erasure channel: I = H(Y) - H(lost), H(Y) the entropy rate of the hidden Markov outcomes.
     rng = np.random.default_rng(8)
     lost, n = 0.1, 1000
     channel = [[1 - lost, 0.0, lost], [0.0, 1 - lost, lost]]
