@@ -88,8 +88,12 @@ def _show(found: Ranking) -> None:
         )
     console.print(table)
     console.print("Above the next: the share of resamples in which the order is this one, ties counting half.")
+    severity = {run.name: run.severity for run in found.runs}
     for better, worse in found.disputed:
-        console.print(f"{better} gets more through than {worse}, yet does more harm: severity disagrees")
+        console.print(
+            f"{better} gets more through than {worse}, yet its severity is higher: "
+            f"{severity[better]:.4f} against {severity[worse]:.4f} per tick"
+        )
     for note in found.notes:
         console.print(note)
 

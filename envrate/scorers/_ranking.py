@@ -147,6 +147,8 @@ def rank(
         if credited[i] > credited[j] and severity[i] > severity[j]
     )
     notes = [] if paired else ["not paired: the runs met different required responses"]
+    if any(run.header.task != runs[0].header.task for run in runs[1:]):
+        notes.append("the runs are on different tasks: their demands differ")
     rare = [labels[k] for k, place in enumerate(best) if scored[place].sparse[-1] < scored[place].credited[-1]]
     if rare:
         notes.append(

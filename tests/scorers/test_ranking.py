@@ -53,6 +53,17 @@ def test_pairs_that_severity_orders_the_other_way_are_flagged():
     assert found.disputed == (("misses 0.1", "eager"),)
 
 
+def test_what_weakens_a_ranking_is_noted():
+    w = world(ALERT, 400, seed=5, episodes=40)
+    flawless, half = trace(w, honest(w), agent="flawless"), missing(w, 0.5, 1)
+    found = rank([flawless, half], 2000)
+    assert found.runs[0].name == "flawless" and found.order[0, 1] == 1.0
+    # Four hundred ticks without a failure do not prove that there is none: the interval and a note say so.
+    assert found.runs[0].low < 1.97 and any("flawless" in note and "fewer than 5" in note for note in found.notes)
+    other = world(ALERT.replace(severity=Severity(miss=2.0)), 400, seed=5, episodes=40)
+    assert "the runs are on different tasks: their demands differ" in rank([half, trace(other, honest(other))]).notes
+
+
 def test_what_cannot_be_ranked_is_refused():
     w = world(ALERT, 400, seed=4, episodes=4)
     run = missing(w, 0.1, 1)
