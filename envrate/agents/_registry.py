@@ -10,7 +10,7 @@ from envrate._responses import Threshold
 from envrate.agents._ideal import IdealObserver
 from envrate.agents._reference import Always, Echo, GuessUnheard, Never, RandomGuess, Reactive
 from envrate.agents._tracking import Kalman, Rest
-from envrate.agents.perceivers import Perceiver
+from envrate.agents.perceivers import Perceiver, ScreenReader, VoiceActivity
 from envrate.task import Task
 
 #: Name -> agent for a task shown in symbols. A new one is one line.
@@ -39,10 +39,12 @@ def get(name: str, task: Task, *, modality: Any = "symbols") -> Any:
     """The reference agent of that name for `task`; raises ValueError with the names there are.
 
     Args:
-        name: a name; "perceiver" reads any modality.
+        name: a name; "perceiver" reads any modality. Those of `TIMED` are for `envrate.live.run` alone.
         task: the task.
         modality: a renderer or its kind.
     """
+    if name in TIMED:
+        raise ValueError(f"agent: {name} takes real time, so it plays live only: envrate.live.run, or `envrate live`")
     kind = getattr(modality, "kind", modality)
     known = TRACKERS if task.is_tracking else AGENTS
     if kind != "symbols" or not (task.is_tracking or shows_tokens(task)):
@@ -54,6 +56,11 @@ def get(name: str, task: Task, *, modality: Any = "symbols") -> Any:
 def shows_tokens(task: Task) -> bool:
     """Whether symbols show the letters of an alphabet, which agents by rule read, and not real values."""
     return hasattr(task.latent, "num_states") and not isinstance(task.response, Threshold)
+
+
+#: Perceivers from packages that ship their weights. They are called one observation at a time and take real time, so
+#: they play in `envrate.live.run` only.
+TIMED: dict[str, Callable[[Task], Any]] = {"voice-activity": VoiceActivity, "screen-reader": ScreenReader}
 
 
 def names() -> list[str]:

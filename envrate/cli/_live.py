@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from envrate.live import Server
     from envrate.trace import Trace
 
-Modality = Annotated[str, typer.Option(help="symbols, audio, video, screen or proprio.")]
+Modality = Annotated[str, typer.Option(help="symbols, audio, video, screen or proprio, or a renderer as JSON.")]
 LinkName = Annotated[str, typer.Option(help="A standard link by name, or a link as JSON.")]
 Ticks = Annotated[int, typer.Option(help="Length of each episode in ticks.")]
 Port = Annotated[int, typer.Option(help="0 picks a free one, which is printed.")]
@@ -28,17 +28,17 @@ def _server(task: str, modality: str, link: str, ticks: int, port: int, out: Pat
     from envrate.live import Server
 
     return Server(
-        tasks.get(task), modality=modality, link=_link(link), num_ticks=ticks, port=port, out=out, seed=seed,
-        on_trace=_say_trace,
+        tasks.get(task), modality=_settings("modality", modality), link=_settings("link", link), num_ticks=ticks,
+        port=port, out=out, seed=seed, on_trace=_say_trace,
     )  # fmt: skip
 
 
-def _link(text: str) -> Any:
-    """A link's name, or its dict from JSON."""
+def _settings(option: str, text: str) -> Any:
+    """A name, or settings as a JSON object."""
     try:
         return json.loads(text) if text.lstrip().startswith("{") else text
     except ValueError as error:
-        raise ValueError(f"link: expected a name or a JSON object: {error}") from None
+        raise ValueError(f"{option}: expected a name or a JSON object: {error}") from None
 
 
 def _say_trace(trace: Trace) -> None:
@@ -102,7 +102,7 @@ def play(
 @app.command()
 def live(
     task: str,
-    agent: Annotated[str, typer.Option(help="A reference agent by name.")] = "reactive",
+    agent: Annotated[str, typer.Option(help="A reference agent, voice-activity or screen-reader.")] = "reactive",
     model: Annotated[str | None, typer.Option(help="A model of an OpenAI-compatible endpoint plays instead.")] = None,
     base_url: Annotated[str, typer.Option(help="The endpoint, up to and including /v1.")] = "http://127.0.0.1:8000/v1",
     protocol: Annotated[str, typer.Option(help="sliding, cumulative or interleaved.")] = "sliding",
@@ -123,14 +123,14 @@ def live(
         from envrate import tasks
         from envrate.agents import ChatAgent, Poller
 
-        chosen = tasks.get(task)
+        chosen, shown = tasks.get(task), _settings("modality", modality)
         player: Any = agent
         if model is not None:
-            poller = Poller(chosen, modality, protocol=protocol, poll_every=poll_every, log=replies)
+            poller = Poller(chosen, shown, protocol=protocol, poll_every=poll_every, log=replies)
             player = ChatAgent(base_url, model, poller)
         trace = real_time.run(
-            chosen, player, modality=modality, link=_link(link), clock=clock, speed=speed, num_ticks=ticks, seed=seed,
-            out=out,
+            chosen, player, modality=shown, link=_settings("link", link), clock=clock, speed=speed, num_ticks=ticks,
+            seed=seed, out=out,
         )  # fmt: skip
     extra = trace.header.extra
     if as_json:

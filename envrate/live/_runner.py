@@ -15,6 +15,7 @@ import numpy as np
 
 from envrate import _checks, agents
 from envrate.agents._action import Action
+from envrate.agents._registry import TIMED
 from envrate.channels import Link
 from envrate.live._episode import Episode, World, parse_action
 from envrate.live._mailbox import Mailbox, Observation
@@ -85,6 +86,9 @@ def named(task: Task, agent: Agent | str, modality: Any) -> tuple[Agent, str]:
     """The agent as it is called, and its name in traces."""
     if not isinstance(agent, str):
         return agent, str(getattr(agent, "name", None) or getattr(agent, "__name__", type(agent).__name__))
+    if agent in TIMED:
+        made = TIMED[agent](task)
+        return made, str(made.name)
     reference = agents.get(agent, task, modality=modality)
     return _Compiled(reference, jax.jit(reference)), agent
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from envrate import _checks
 from envrate.channels import Link, as_link
-from envrate.envs._build import make_core
+from envrate.envs._build import as_renderer, make_core
 from envrate.live import _messages as messages
 from envrate.live._episode import Episode, World
 from envrate.live._mailbox import Mailbox
@@ -61,7 +61,7 @@ class Server:
 
     Args:
         task: the task.
-        modality: name of the renderer.
+        modality: the renderer, its dict or its kind.
         link: the link, its dict or its name.
         num_ticks: length of each episode.
         host: address to bind; one that is not loopback needs a token.
@@ -75,7 +75,7 @@ class Server:
     """
 
     task: Task
-    modality: str = "symbols"
+    modality: Any = "symbols"
     link: Link | dict[str, Any] | str | None = None
     num_ticks: int = 100
     host: str = "127.0.0.1"
@@ -94,7 +94,8 @@ class Server:
     def __post_init__(self) -> None:
         """Checks the settings."""
         self.link = as_link(self.link)
-        _checks.choice("modality", self.modality, messages.ENCODINGS)
+        self.modality = as_renderer(self.modality)
+        _checks.choice("modality", self.modality.kind, messages.ENCODINGS)
         _checks.choice("pictures", self.pictures, messages.PICTURES)
         _checks.integer("port", self.port, 0, 65535)
         _checks.integer("max_connections", self.max_connections, 1)
@@ -106,7 +107,7 @@ class Server:
     @property
     def encoding(self) -> str:
         """How observations are encoded."""
-        encoding = messages.ENCODINGS[self.modality]
+        encoding = messages.ENCODINGS[self.modality.kind]
         return self.pictures if encoding in messages.PICTURES else encoding
 
     @property

