@@ -105,7 +105,9 @@ class Audio(Frames):
         return two_turns(task, self.frame_ms(task))
 
     def signal(self, task: Task) -> SignalSpec:
-        """(samples,) float32 in [-1, 1]."""
+        """(samples,) float32 in [-1, 1]; raises ValueError for more states than there are sounds."""
+        if self.sound != "voice":
+            voices(self, task)
         return SignalSpec((self.numbers(task),), "float32", -1.0, 1.0, 0.0)
 
     def legend(self, task: Task) -> Legend:

@@ -87,7 +87,10 @@ class Proprio(Frames):
         return two_turns(task, self.frame_ms(task))
 
     def signal(self, task: Task) -> SignalSpec:
-        """(periods, 3, joints) float32: position in rad, velocity in rad/s, torque in Nm."""
+        """(periods, 3, joints) float32: rad, rad/s, Nm; raises ValueError for more outputs than there are joints."""
+        if _timing.num_outputs(task) > _arm.JOINTS:
+            outputs = _timing.num_outputs(task)
+            raise ValueError(f"proprio: expected at most {_arm.JOINTS} outputs, one per joint, got {outputs}")
         top = float(SCALE.max())
         return SignalSpec((self.periods(task), 3, _arm.JOINTS), "float32", -top, top, 0.0)
 
@@ -158,8 +161,6 @@ def commands(task: Task, state: ArmState, z: Array) -> tuple[Array, Array]:
     free = _free(state)
     if _timing.is_gaussian(task):
         outputs = _timing.num_outputs(task)
-        if outputs > _arm.JOINTS:
-            raise ValueError(f"proprio: expected at most {_arm.JOINTS} outputs, one per joint, got {outputs}")
         asked = RADIANS * z / jnp.asarray(_timing.scale_of(task.latent))
         return jnp.concatenate([asked, free[outputs:]]), jnp.zeros(_arm.JOINTS, jnp.float32)
     middle = (task.latent.num_states - 1) / 2

@@ -86,7 +86,9 @@ class Screen(Frames):
         return 1
 
     def signal(self, task: Task) -> SignalSpec:
-        """(height, width, 3) uint8."""
+        """(height, width, 3) uint8; raises ValueError for more outputs than a notification has lines."""
+        if _timing.num_outputs(task) > len(FIELDS):
+            raise ValueError(f"screen: expected at most {len(FIELDS)} outputs, got {_timing.num_outputs(task)}")
         return SignalSpec((self.height, self.width, 3), "uint8", 0, 255, 0, holds=True)
 
     def legend(self, task: Task) -> Legend:
@@ -232,8 +234,6 @@ def _notification(task: Task, payload: Array, draw: Array) -> Array:
     paper, ink = words.TOAST, words.TOAST_TEXT
     width = words.TEXT_WIDTH + 4
     if _timing.is_gaussian(task):
-        if payload.shape[0] > len(FIELDS):
-            raise ValueError(f"screen: expected at most {len(FIELDS)} outputs, got {payload.shape[0]}")
         lines = []
         for i in range(payload.shape[0]):
             # Four digits left of nothing: the scale is in standard deviations, so that any variance can be read.

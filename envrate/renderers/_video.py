@@ -80,7 +80,10 @@ class Video(Frames):
         return 1
 
     def signal(self, task: Task) -> SignalSpec:
-        """(height, width, 3) uint8."""
+        """(height, width, 3) uint8; raises ValueError for more outputs or shapes than there are."""
+        if _timing.num_outputs(task) > 3:
+            raise ValueError(f"video: expected at most 3 outputs (x, y, size), got {_timing.num_outputs(task)}")
+        _shapes.atlas(self._shapes(task))
         return SignalSpec((self.height, self.width, 3), "uint8", 0, 255, 0, holds=True)
 
     def legend(self, task: Task) -> Legend:
@@ -104,6 +107,9 @@ class Video(Frames):
         verb = {"position": "the object stands", "motion": "the object moves from the middle"}[self.carrier]
         meanings = tuple(f"{verb} at {360 * k / states:.0f} degrees, clockwise from the right" for k in range(states))
         return Legend(packet, meanings, question)
+
+    def _shapes(self, task: Task) -> int:
+        return task.latent.num_states if self.carrier == "shape" and not _timing.is_gaussian(task) else 1
 
     def init(self, task: Task, key: Array) -> tuple[()]:
         """No state."""
@@ -140,8 +146,6 @@ def place(renderer: Video, task: Task, payload: Array, end_ms: Array) -> tuple[A
     """Where the latent puts the object: x and y (None: free to wander) and the number of its shape."""
     if _timing.is_gaussian(task):
         outputs = _timing.num_outputs(task)
-        if outputs > 3:
-            raise ValueError(f"video: expected at most 3 outputs (x, y, size), got {outputs}")
         at = REACH * jnp.tanh(payload / (SPREAD * jnp.asarray(_timing.scale_of(task.latent))))
         return at[0], (at[1] if outputs > 1 else None), 0
     states = task.latent.num_states
@@ -208,7 +212,7 @@ def _object(
     radius: Array | float = RADIUS
     if _timing.num_outputs(task) == 3:
         radius = RADIUS * jnp.exp(0.5 * jnp.tanh(payload[2] / (SPREAD * _timing.scale_of(task.latent)[2])))
-    states = task.latent.num_states if renderer.carrier == "shape" and not _timing.is_gaussian(task) else 1
+    states = renderer._shapes(task)
     half = min(x.shape[0], y.shape[0]) / 2  # pixels per unit
     largest = RADIUS * (1.65 if _timing.num_outputs(task) == 3 else 1.0) * _shapes.REACH
     side = min(2 * int(np.ceil(largest * half)) + 2, *scene.shape[:2])

@@ -10,7 +10,7 @@ import pytest
 
 from envrate import Task, _counters, tasks
 from envrate.channels import _codecs
-from envrate.latents import MarkovChain
+from envrate.latents import GaussianProcess, MarkovChain
 from envrate.renderers import Audio, Proprio, Screen, Symbols, Video, _arm, _audio, _font, _proprio, _screen
 from envrate.task import Probes
 
@@ -254,14 +254,21 @@ def _many() -> Task:
     return Task(MarkovChain(((1 / k,) * k,) * k), tuple(range(k)), probes=Probes())
 
 
+def _outputs(count: int) -> Task:
+    return tasks.get("track").replace(latent=GaussianProcess("ou", coregionalisation=tuple(map(tuple, np.eye(count)))))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Audio(sound="noise"), "sound: expected one of"),
         (lambda: Audio(capture_ms=500).frame_ms(tasks.get("alert")), "capture_ms: expected at most the micro-turn"),
-        (lambda: shots(Audio(sound="formants"), _many(), states(0)), "sound: there are 10 vowels"),
-        (lambda: shots(Audio(sound="chords"), _many(), states(0)), "sound: there are 16 chords"),
-        (lambda: shots(Video(), _many(), states(0)), "video: there are 16 shapes"),
+        (lambda: Audio(sound="formants").signal(_many()), "sound: there are 10 vowels"),
+        (lambda: Audio(sound="chords").signal(_many()), "sound: there are 16 chords"),
+        (lambda: Video().signal(_many()), "video: there are 16 shapes"),
+        (lambda: Video().signal(_outputs(4)), "video: expected at most 3 outputs"),
+        (lambda: Screen().signal(_outputs(7)), "screen: expected at most 6 outputs"),
+        (lambda: Proprio().signal(_outputs(4)), "proprio: expected at most 3 outputs"),
         (lambda: Video(carrier="smell"), "carrier: expected one of"),
         (lambda: Audio(codec=_codecs.Picture()), "codec: audio takes a mu-law codec, 'raw' or 'auto', got a picture"),
         (lambda: Screen(capture_ms=0), "capture_ms: expected"),
