@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,7 @@ def blahut_arimoto(
     steps and Newton's method on the support of the output law, or by an interior-point method. The lower bound is
     the dual's value, the upper bound is the information of the returned channel.
     """
-    from envrate.rd import _prepare, _solve
-
+    _prepare, _solve = _solvers()
     if (D is None) == (slope is None):
         raise ValueError("D, slope: expected exactly one of them")
     if not (isinstance(tol, float) and 1e-13 <= tol <= 1.0):
@@ -85,6 +85,14 @@ def blahut_arimoto(
     return RDPoint(0.5 * (lower + upper), lower, upper, reached, s, output, make_channel)
 
 
+@cache
+def _solvers() -> tuple[Any, Any]:
+    """The modules that Numba compiles, imported at the first call only: the statement itself takes a microsecond."""
+    from envrate.rd import _prepare, _solve
+
+    return _prepare, _solve
+
+
 def _slope(value: Any) -> float:
     if isinstance(value, float) and value == math.inf:
         return value
@@ -93,8 +101,7 @@ def _slope(value: Any) -> float:
 
 def refuse(p: FloatArray, d: FloatArray, target: float, lower: float, upper: float, tol: float, status: int) -> None:
     """Raises the error that `status` stands for."""
-    from envrate.rd import _prepare
-
+    _prepare, _ = _solvers()
     if status == _prepare.NO_REPRODUCTION:
         x = int(np.flatnonzero((p > 0) & np.isinf(d.min(axis=1)))[0])
         raise ValueError(f"distortion: row {x} is inf throughout, expected a finite entry in each row")

@@ -160,6 +160,8 @@ def _binary_distortion(p: float, a: float, b: float, s: float) -> float:
 @njit(cache=True, error_model="numpy")
 def binary_slope(p: float, a: float, b: float, D: float) -> float:  # noqa: N803
     """Slope s in nats with D(s) = D, for 0 < D < min(p b, (1-p) a), by regula falsi in log s within a bracket."""
+    if a == b:
+        return math.log((a - D) / D) / a
     low = high = 1.0 / max(a, b)
     for _ in range(200):
         if _binary_distortion(p, a, b, low) > D:
