@@ -113,27 +113,6 @@ def _at_slope(
 
 
 @njit(cache=True, error_model="numpy")
-def _by_known_law(
-    p: Any,
-    d: Any,
-    finite: Any,
-    toeplitz: bool,
-    goal: float,
-    fixed: bool,
-    tol: float,
-    tries: int,
-    q: Any,
-    a: Any,
-    law: Any,
-) -> Certified:
-    """The law that the structure tells."""
-    s = known_law(p, d, goal, toeplitz, q)
-    if not s >= 0.0:
-        return NOTHING
-    return _at_slope(p, d, finite, toeplitz, goal, s, fixed, tol, tries, q, a, law)
-
-
-@njit(cache=True, error_model="numpy")
 def _by_interior_point(
     p: Any,
     d: Any,
@@ -251,7 +230,8 @@ def solve(
             continue
         a, q, law = np.empty((n, m)), np.empty(m), np.empty(m)
         if method == KNOWN:
-            trial = _by_known_law(p, d, finite, toeplitz, goal, fixed, tol_nats, ALL, q, a, law)
+            known = known_law(p, d, goal, toeplitz, q)
+            trial = _at_slope(*problem[:5], known, fixed, tol_nats, ALL, q, a, law) if known >= 0.0 else NOTHING
         elif method == COARSER:
             trial = _by_coarser_grid(problem, tol_nats, q, a, law)
             start = (q, trial[0]) if trial[0] > 0.0 else None
