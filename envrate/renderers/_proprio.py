@@ -135,8 +135,8 @@ class Proprio(Frames):
 
     def render(self, task: Task, payload: Array, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
         """The frame with the sensors' errors; a probe is a tap: torque to and fro, with the arm at rest."""
-        bias = _normals(jax.random.fold_in(episode_key, 0), (3, _arm.JOINTS))
-        noise = _normals(key, payload.shape)
+        bias = _timing.normals(_timing.fold(episode_key, 0), 3 * _arm.JOINTS).reshape(3, _arm.JOINTS)
+        noise = _timing.normals(key, payload.size).reshape(payload.shape)
         shown = payload + (OFFSET[:, None] * bias)[None] + NOISE[None, :, None] * noise
         tap = np.zeros(payload.shape, np.float32)
         tap[:, 2] = TAP * (-1.0) ** np.arange(payload.shape[0])[:, None]
@@ -147,13 +147,6 @@ class Proprio(Frames):
     def picture(self, task: Task, signal: Any, *, height: int = 240, width: int = 320) -> Any:
         """(height, width, 3) the arm at the newest position in an observation's signal (W, periods, 3, joints)."""
         return _arm.picture(np.asarray(signal, dtype=np.float64)[-1, -1, 0], height, width)
-
-
-def _normals(key: Array, shape: tuple[int, ...]) -> Array:
-    """Standard normal numbers, drawn in one row: drawn in this shape, XLA takes four times as long for the same."""
-    row: Array = jax.random.normal(key, (int(np.prod(shape)),), jnp.float32)
-    row = jax.lax.optimization_barrier(row)  # type: ignore[no-untyped-call]
-    return row.reshape(shape)
 
 
 def commands(task: Task, state: ArmState, z: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ import pytest
 from envrate import Task, _counters, tasks
 from envrate.channels import _codecs
 from envrate.latents import GaussianProcess, MarkovChain
-from envrate.renderers import Audio, Proprio, Screen, Symbols, Video, _arm, _audio, _font, _proprio, _screen
+from envrate.renderers import Audio, Proprio, Screen, Symbols, Video, _arm, _audio, _font, _proprio, _screen, _timing
 from envrate.task import Probes
 
 PIXELS = [Video(), Screen(64, 64)]
@@ -238,6 +238,16 @@ def test_the_picture_of_the_arm_or_what_to_install() -> None:
     else:
         moved = _arm.picture(np.array([-0.4, 0.8, 0.5]), 60, 80)
         assert seen.shape == (60, 80, 3) and seen.dtype == np.uint8 and (seen != moved).any()
+
+
+def test_draws_written_out_are_those_of_jax() -> None:
+    keys = jax.random.split(jax.random.key(11), 8)
+    for number in (0, 7):
+        folded = jax.vmap(lambda k, n=number: _timing.fold(k, n))(keys)
+        expected = jax.vmap(lambda k, n=number: jax.random.fold_in(k, n))(keys)
+        assert (jax.random.key_data(folded) == jax.random.key_data(expected)).all()
+    drawn = jax.vmap(lambda k: _timing.normals(k, 45))(keys)
+    np.testing.assert_allclose(drawn, jax.vmap(lambda k: jax.random.normal(k, (45,)))(keys), rtol=1e-6)
 
 
 def test_packets_have_one_size() -> None:
