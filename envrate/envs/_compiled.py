@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envrate.channels import _kernel
-from envrate.envs import _arrivals, _build, _policy
+from envrate.envs import _arrivals, _build, _policy, _rings
 from envrate.envs._core import Core, Record, State
 from envrate.envs._counts import Counter, Counts
 
@@ -83,8 +83,11 @@ def _is_value(agent: Any) -> bool:
     return settings is not None and bool(settings.frozen)
 
 
-def scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
-    """The compiled scan of a chunk."""
+def scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry, int], tuple[Carry, Record]]:
+    """The compiled run of a chunk of at most `length` steps, and its records in so many rows.
+
+    It takes the number of steps, since none may be made after the end: the state holds the last packets' arrivals.
+    """
     shared, numbers = _shared(core)
     make = _cached_scan if _is_value(agent) else _new_scan
     return partial(make(shared, agent, num_envs, length), numbers)
@@ -123,14 +126,16 @@ def _seen(core: Core, call: Any, carry: Carry) -> tuple[State, Any]:
 def _new_scan(core: Core, agent: Any, num_envs: int, length: int) -> Callable[..., tuple[Carry, Record]]:
     turn = _turn(core, agent, num_envs)
 
-    def run(numbers: Any, carry: Carry) -> tuple[Carry, Record]:
+    def run(numbers: Any, carry: Carry, steps: Any) -> tuple[Carry, Record]:
         link = _link(core, numbers)
 
-        def body(carry: Carry, _: None) -> tuple[Carry, Record]:
-            carry, record = turn(link, carry)
-            return carry, _small(core, record)
+        def body(i: Any, both: tuple[Carry, Record]) -> tuple[Carry, Record]:
+            carry, record = turn(link, both[0])
+            return carry, _rings.write(both[1], i, _small(core, record))
 
-        return jax.lax.scan(body, carry, None, length=length)
+        row = jax.eval_shape(lambda: _small(core, core.advance(link, carry.state, core.null_action((num_envs,)))[2]))
+        rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), row)
+        return jax.lax.fori_loop(0, steps, body, (carry, rows))
 
     return jax.jit(run)
 
@@ -182,15 +187,15 @@ def _compiled_step(core: Core) -> Callable[..., Any]:
     return jax.jit(run)
 
 
-def loop(core: Core, agent: Any, num_envs: int, length: int) -> Callable[[Carry], tuple[Carry, Record]]:
+def loop(core: Core, agent: Any, num_envs: int) -> Callable[[Carry, int], tuple[Carry, Record]]:
     """The same chunk with the agent called from Python on NumPy arrays."""
     call = _policy.as_callable(agent)
 
-    def run(carry: Carry) -> tuple[Carry, Record]:
+    def run(carry: Carry, steps: int) -> tuple[Carry, Record]:
         rows = []
         agent_state = carry.agent
         state, obs = observed(core, carry.state, carry.seen)
-        for _ in range(length):
+        for _ in range(steps):
             seen = {name: np.asarray(value) for name, value in _policy.observation(obs).items()}
             action, agent_state = call(seen, agent_state)
             state, obs, row = step(core, state, _policy.checked_action(core, action, num_envs))

@@ -222,6 +222,13 @@ class Core:
         state = State(now, state.episode, state.key, latent, values, pending, transit, state.held)
         return state, reward, Record(*given, z, gone, gone_probe)
 
+    def null_action(self, batch: tuple[int, ...]) -> Any:
+        """An action that does nothing, as `advance` takes it."""
+        if self.task.is_tracking:
+            return jnp.zeros((self.task.latent.num_outputs, *batch), jnp.float32)
+        factors = self.num_factors()
+        return jnp.zeros((factors, *batch) if factors else batch, jnp.int32)
+
     @property
     def _one_packet(self) -> bool:
         """Whether a tick's packet is all that is ever sent, so that its chance can be drawn at the tick's onset."""

@@ -103,20 +103,21 @@ def simulate(
     if record == "counts":
         return _count(core, agent, carry, num_envs, jit, progress, about)
     _check_size(core, num_envs)
-    length, chunks = _chunks(core, num_envs) if jit else (core.clock.num_steps, 1)
+    num_steps = core.clock.num_steps
+    length = _chunk(core, num_envs) if jit else num_steps
     first_z = jax.tree.map(np.asarray, state.z[0])
-    run = _compiled.scan(core, agent, num_envs, length) if jit else _compiled.loop(core, agent, num_envs, length)
+    run = _compiled.scan(core, agent, num_envs, length) if jit else _compiled.loop(core, agent, num_envs)
     records = []
-    for i in range(chunks):
-        carry, rows = run(carry)
+    for begin in range(0, num_steps, length):
+        steps = min(length, num_steps - begin)
+        carry, rows = run(carry, steps)
         _check_inside(core, carry)
         records.append(jax.tree.map(np.asarray, rows))
-        progress((i + 1) / chunks)
-    num_steps = core.clock.num_steps
+        progress((begin + steps) / num_steps)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:num_steps], *records)
     transit = jax.tree.map(np.asarray, (carry.state.transit.arrival, carry.state.transit.probe_arrival))
-    steps = _record.Steps(*joined, first_z, *transit)  # type: ignore[call-arg]  # a record's fields, in order
-    return _record.trace(core, [_record.tables(core, steps, uplink_ms=core.link.uplink_ms)], **about)
+    made = _record.Steps(*joined, first_z, *transit)  # type: ignore[call-arg]  # a record's fields, in order
+    return _record.trace(core, [_record.tables(core, made, uplink_ms=core.link.uplink_ms)], **about)
 
 
 def _count(
@@ -168,12 +169,11 @@ def _check_size(core: Core, num_envs: int) -> None:
         )
 
 
-def _chunks(core: Core, num_envs: int) -> tuple[int, int]:
-    """(steps per chunk, chunks): equal chunks, the last of which may run past the end."""
+def _chunk(core: Core, num_envs: int) -> int:
+    """Steps per chunk."""
     values = 4 * core.task.latent.num_outputs if core.task.is_tracking else 8
     per_step = num_envs * (12 + 2 * values + 4 * core.clock.packets_per_step)
     chunks = -(-core.clock.num_steps * per_step // CHUNK_BYTES)
     if not _arrivals.is_small(core):
         chunks = max(chunks, PARTS)
-    length = -(-core.clock.num_steps // chunks)
-    return length, -(-core.clock.num_steps // length)
+    return -(-core.clock.num_steps // chunks)

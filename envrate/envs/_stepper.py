@@ -92,18 +92,11 @@ class Stepper:
         key = (np.zeros(batch, np.uint32),) * 2
         vector = np.zeros(len(_kernel.LinkParams._fields), np.int32)
         state, first = jax.eval_shape(self._reset, vector, key, np.int32(0))
-        action = jax.eval_shape(lambda: self.null_action())
+        action = jax.eval_shape(lambda: core.null_action(batch))
         self._first = layout(first, batch)
         self._later = layout(jax.eval_shape(self._step, vector, state, action)[1], batch)
         self.jitted_reset = jax.jit(self._packed_reset)
         self.jitted_step = jax.jit(self._packed_step, donate_argnums=1)
-
-    def null_action(self) -> Any:
-        """An action that does nothing, in the core's form."""
-        if self.core.task.is_tracking:
-            return jnp.zeros((self.core.task.latent.num_outputs, *self.batch), jnp.float32)
-        factors = self.core.num_factors()
-        return jnp.zeros((factors, *self.batch) if factors else self.batch, jnp.int32)
 
     def _reset(self, vector: Any, key: Any, episode: Any) -> tuple[Any, Any]:
         state, observation = self.core.init(_kernel.unpack(vector), key, episode)

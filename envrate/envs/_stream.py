@@ -27,10 +27,7 @@ def stream(core: Core, *, seed: int) -> Iterator[dict[str, np.ndarray[Any, Any]]
     """
     key = tuple(jnp.asarray(word) for word in _counters.keys(seed, 1))
     state, seen = observed(core, *start(core, key))
-    if core.task.is_tracking:
-        null: Any = jnp.zeros((core.task.latent.num_outputs, 1), jnp.float32)
-    else:
-        null = jnp.zeros((core.num_factors(), 1) if core.num_factors() else (1,), jnp.int32)
+    null = core.null_action((1,))
     while True:
         yield jax.tree.map(lambda leaf: np.asarray(leaf)[0], _policy.observation(seen))
         state, seen, _ = step(core, state, null)

@@ -55,7 +55,7 @@ def bytes_of_counts(num_ticks: int, record: str = "counts") -> int:
     if record == "counts":
         run, rest = _compiled.counting(core, agent, 32), (Counter(core, 32).start(state), core.clock.num_steps)
     else:
-        run, rest = _compiled.scan(core, agent, 32, core.clock.num_steps), ()
+        run, rest = _compiled.scan(core, agent, 32, core.clock.num_steps), (core.clock.num_steps,)
     sizes = run.func.lower(*run.args, carry, *rest).compile().memory_analysis()
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
@@ -67,11 +67,14 @@ def test_counts_take_memory_that_does_not_grow_with_the_run() -> None:
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a last chunk that is short: no step is made after the end, where the state holds the last arrivals."""
     settings = {"link": LINK, "num_envs": 5, "num_ticks": 40, "seed": 1}
     whole = envrate.rollout(OFF_GRID, "random", **settings)
     monkeypatch.setattr(_rollout, "CHUNK_BYTES", 2**12)
-    parts = envrate.rollout(OFF_GRID, "random", **settings)
-    same_events(whole, parts)
+    same_events(whole, envrate.rollout(OFF_GRID, "random", **settings))
+    for length in (37, 100):
+        monkeypatch.setattr(_rollout, "_chunk", lambda core, num_envs, length=length: length)
+        same_events(whole, envrate.rollout(OFF_GRID, "random", **settings))
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,12 @@ def test_links_share_a_compiled_scan_of_pictures(monkeypatch: pytest.MonkeyPatch
         assert 0 < len(alone.responses["tick"]) < 3 * 60
         same_events(trace, alone)
     assert _compiled._cached_scan.cache_info().misses == 1 + len(links)
+
+
+def test_pictures_step_by_step_are_those_of_the_scan() -> None:
+    whole = envrate.rollout("alert", Bright(), link="worked", **PICTURES)
+    assert len(whole.responses["tick"]) > 0
+    same_events(whole, envrate.rollout("alert", Bright(), link="worked", jit=False, **PICTURES))
 
 
 def test_another_size_is_another_scan() -> None:
