@@ -31,8 +31,6 @@ MAX_POWER = 1024
 LARGEST = 60.0
 #: Over-relaxed steps between two moves of the multipliers.
 STEPS_PER_MOVE = 4
-#: Steps for one letter.
-LETTER_STEPS = 100
 #: Most outcomes in Newton's system, and rounds and steps of that.
 DENSE, NEWTON_ROUNDS, NEWTON_STEPS = 160, 4, 30
 #: Weights of the uniform law that are tried where a bound is evaluated after Newton's steps.
@@ -211,16 +209,6 @@ def newton(first: Any, second: Any, law: Any, q: Any, c: Any, value: float, lowe
 
 
 @njit(cache=True, error_model="numpy")
-def letter_channel(classes: Any, pmf: Any, m: Any) -> Any:
-    """(A, Y) the best channel of one letter at multipliers m."""
-    kernel = letter_kernel(classes, m)
-    q = np.full((classes.shape[1], 1), 1.0 / classes.shape[1])
-    over_relaxed(kernel, np.ones((1, 1)), pmf.reshape((-1, 1)), q, np.empty_like(q), LETTER_STEPS, 1e-7)
-    channel = kernel * q.reshape((1, -1))
-    return channel / channel.sum(axis=1).reshape((-1, 1))
-
-
-@njit(cache=True, error_model="numpy")
 def _alternate(classes: Any, n: int, laws: Any, weights: Any, f: Any, m: Any, q: Any, rounds: int) -> None:
     """Single steps of q and m in turn, from which the pair comes close to the saddle where V has a kink."""
     c = np.empty_like(q[0])
@@ -237,13 +225,29 @@ def _alternate(classes: Any, n: int, laws: Any, weights: Any, f: Any, m: Any, q:
                 m[i] = min(max(m[i] + np.log(max(costs[i] / n, 1e-300) / f[i]), 0.0), LARGEST)
 
 
-@njit(cache=True, error_model="numpy")
-def _climb(
-    classes: Any, n: int, laws: Any, weights: Any, f: Any, m: Any, q: Any, moves: int, start: float, steps: int,
-    tol: float,
+@njit(cache=True, error_model="numpy", nogil=True)
+def climb(
+    classes: Any, n: int, laws: Any, weights: Any, f: Any, m: Any, q: Any, rounds: int, moves: int, stride: float,
+    steps: int, tol: float,
 ) -> float:
-    """Moves m and q in place; returns the certified V(m)/n at the best m, nats per letter."""
-    stride, before = np.full(len(f), start), np.zeros(len(f))
+    """The best plane of a profile on blocks of n letters under one condition: V(m)/n, certified, nats per letter.
+
+    Args:
+        classes: (A, Y) class of each cell, -1 without a bound.
+        n: letters per block.
+        laws: (G, A**n1, A**n2) law of the block in each case.
+        weights: (G,) probability of each case.
+        f: (C,) profile; a frequency of 0 takes an infinite multiplier.
+        m: (C,) multipliers to start from; those of the plane come back in it.
+        q: (G, Y**n1, Y**n2) laws of the outcome block to start from; those at the multipliers returned come back.
+        rounds: of single steps in q and m before the first move.
+        moves: of the multipliers.
+        stride: of the first move, as a share of the slope on the logarithmic scale.
+        steps: in q at the best of the multipliers.
+        tol: nats per letter, of the certificate.
+    """
+    _alternate(classes, n, laws, weights, f, m, q, rounds)
+    strides, before = np.full(len(f), stride), np.zeros(len(f))
     c = np.empty_like(q)
     best, intercept, best_m = -np.inf, 0.0, m.copy()
     for move in range(moves + 1):
@@ -273,38 +277,7 @@ def _climb(
         for i in range(len(f)):
             if f[i] > 0.0:
                 slope = np.log(max(costs[i] / n, 1e-300) / f[i])
-                stride[i] = 0.4 * stride[i] if slope * before[i] < 0.0 else min(1.5, 1.3 * stride[i])
+                strides[i] = 0.4 * strides[i] if slope * before[i] < 0.0 else min(1.5, 1.3 * strides[i])
                 before[i] = slope
-                m[i] = min(max(m[i] + stride[i] * min(max(slope, -1.0), 1.0), 0.0), LARGEST)
+                m[i] = min(max(m[i] + strides[i] * min(max(slope, -1.0), 1.0), 0.0), LARGEST)
     return intercept
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def climb(
-    classes: Any, n: int, laws: Any, weights: Any, f: Any, m: Any, channels: Any, q: Any, rounds: int, moves: int,
-    stride: float, steps: int, tol: float, intercept: Any,
-) -> None:
-    """The best planes of a batch of profiles on blocks of n letters under one condition.
-
-    Args:
-        classes: (A, Y) class of each cell, -1 without a bound.
-        n: letters per block.
-        laws: (G, A**n1, A**n2) law of the block in each case.
-        weights: (G,) probability of each case.
-        f: (N, C) profiles; a frequency of 0 takes an infinite multiplier.
-        m: (N, C) multipliers to start from; those of the planes come back in it.
-        channels: (N, A, Y) one-letter channels whose outcomes start the search.
-        q: (N, G, Y**n1, Y**n2) filled with the laws of the outcome block at the multipliers returned.
-        rounds: of single steps in q and m before the first move.
-        moves: of the multipliers.
-        stride: of the first move, as a share of the slope on the logarithmic scale.
-        steps: in q at the best of the multipliers.
-        tol: nats per letter, of the certificate.
-        intercept: (N,) filled with V(m)/n, certified from below, nats per letter.
-    """
-    for i in range(f.shape[0]):
-        left, right = power(channels[i], (n + 1) // 2), power(channels[i], n // 2)
-        for g in range(len(weights)):
-            q[i, g] = 0.999 * np.dot(left.T, np.dot(laws[g], right)) + 0.001 / q[i, g].size
-        _alternate(classes, n, laws, weights, f[i], m[i], q[i], rounds)
-        intercept[i] = _climb(classes, n, laws, weights, f[i], m[i], q[i], moves, stride, steps, tol)

@@ -34,6 +34,7 @@ SHORT_MOVES, FULL_MOVES = 15, 8
 SHORT_STRIDE, FULL_STRIDE = 1.0, 0.25
 SHORT_ROUNDS: Final = 100
 START_STEPS, SHORT_STEPS, FULL_STEPS = 10, 10, 60
+LETTER_STEPS: Final = 100
 
 #: Moves of a channel's multipliers until it meets its profile.
 MEETING_MOVES: Final = 60
@@ -63,6 +64,19 @@ class Planes:
             value[(f[:, infinite] > 0).any(axis=1)] = -np.inf
             np.maximum(best, value, out=best)
         return best
+
+
+def _power(matrix: FloatArray, n: int) -> FloatArray:
+    """The n-th Kronecker power."""
+    out: FloatArray = np.ones((1, 1))
+    for _ in range(n):
+        out = np.asarray(np.kron(out, matrix))
+    return out
+
+
+def _cost(m: FloatArray, f: FloatArray) -> float:
+    """What multipliers m cost at a profile, m . f, where a frequency of 0 costs nothing."""
+    return float(np.where(f > 0, m, 0.0) @ f)
 
 
 def _chunks(indices: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -228,43 +242,60 @@ class MarkovProfile:
     def _search(
         self, index: int, f: FloatArray, slopes: FloatArray, usable: NDArray[np.bool_]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The planes of (N, C) profiles under condition `index`, and the laws of the outcome block at the end.
+        """The planes of (N, C) profiles under condition `index`, and the law of the outcome block of each at the end.
 
-        Starts from the one-letter multipliers and goes from short to long blocks. Returns (N,) intercepts less the
-        memory and (N, C) multipliers in bits, and (N, G, Y**n1, Y**n2) laws.
+        Returns (N,) intercepts less the memory and (N, C) multipliers in bits, and (N, G, Y**n1, Y**n2) laws.
         """
+        found = [self._climb(index, g, slope, usable) for g, slope in zip(f, slopes, strict=True)]
+        intercepts, multipliers, laws = (np.stack(part) for part in zip(*found, strict=True))
+        return intercepts, multipliers, laws
+
+    def _climb(
+        self, index: int, f: FloatArray, slope: FloatArray, usable: NDArray[np.bool_]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The plane of one profile (C,): from the one-letter multipliers, from short to long blocks."""
         from envrate.rd import _block_kernel as kernel
 
         classes = np.ascontiguousarray(self._classes[:, usable])
         n, outcomes = self._affordable(classes.shape[1]), classes.shape[1]
-        m = np.where(f > 0, np.clip(slopes * LN2, 0.0, kernel.LARGEST), np.inf)
-        pmf = np.ascontiguousarray(self._pmf[self._letters])
-        channels = np.stack([kernel.letter_channel(classes, pmf, one) for one in m])
-        intercepts = np.empty(len(f))
-        found: list[tuple[FloatArray, int]] = []  # multipliers and the length of the blocks that they are best for
+        m = np.where(f > 0, np.clip(slope * LN2, 0.0, kernel.LARGEST), np.inf)
+        channel = self._letter_channel(classes, m)
+        tried: list[tuple[FloatArray, int]] = []  # multipliers and the length of the blocks that they are best for
         for length in sorted({max(1, n // 4), max(1, n // 2), n}):
             last = length == n
             condition = self._conditions(length)[index]
-            shape = (outcomes ** ((length + 1) // 2), outcomes ** (length // 2))
-            q = np.empty((len(f), len(condition.weights), *shape))
             problem = classes, length, condition.laws, condition.weights, f
-            if last and len(found) > 1:  # multipliers go about with 1/n: a second place to start from
-                (m1, n1), (m2, n2) = found[-2:]
+            left, right = (_power(channel, k) for k in ((length + 1) // 2, length // 2))
+            start = np.ascontiguousarray(left.T @ condition.laws @ right)
+            start = 0.999 * start + 0.001 / outcomes**length
+            if last and len(tried) > 1:  # multipliers go about with 1/n: a second place to start from
+                (m1, n1), (m2, n2) = tried[-2:]
                 with np.errstate(invalid="ignore"):
                     ahead = m2 + (m2 - m1) * (1.0 / n2 - 1.0 / n) / (1.0 / n1 - 1.0 / n2)
                 ahead = np.where(f > 0, np.clip(ahead, 0.0, kernel.LARGEST), np.inf)
-                planes = []
-                for start in (m, ahead):
-                    kernel.climb(*problem, start.copy(), channels, q, 0, 0, 0.0, START_STEPS, 1.0, intercepts)
-                    planes.append(intercepts - (f * np.where(f > 0, start, 0.0)).sum(axis=1))
-                m = np.where((planes[1] > planes[0])[:, None], ahead, m)
-            kernel.climb(
-                *problem, m, channels, q,
-                0 if last else SHORT_ROUNDS, FULL_MOVES if last else SHORT_MOVES, FULL_STRIDE if last else SHORT_STRIDE,
-                FULL_STEPS if last else SHORT_STEPS, PLANE_TOLERANCE * LN2, intercepts,
+                here, there = (
+                    kernel.climb(*problem, place.copy(), start.copy(), 0, 0, 0.0, START_STEPS, 1.0) - _cost(place, f)
+                    for place in (m, ahead)
+                )
+                m = ahead if there > here else m
+            q = start.copy()
+            intercept = kernel.climb(
+                *problem, m, q, 0 if last else SHORT_ROUNDS, FULL_MOVES if last else SHORT_MOVES,
+                FULL_STRIDE if last else SHORT_STRIDE, FULL_STEPS if last else SHORT_STEPS, PLANE_TOLERANCE * LN2,
             )
-            found.append((m.copy(), length))
-        return intercepts / LN2 - condition.memory - ROUNDING, m / LN2, q
+            tried.append((m.copy(), length))
+        return np.asarray(intercept / LN2 - condition.memory - ROUNDING), m / LN2, q
+
+    def _letter_channel(self, classes: IntArray, m: FloatArray) -> FloatArray:
+        """(A, Y) the best channel of one letter at multipliers m."""
+        from envrate.rd import _block_kernel as kernel
+
+        cells = kernel.letter_kernel(classes, m)
+        pmf = np.ascontiguousarray(self._pmf[self._letters][:, None])
+        q = np.full((cells.shape[1], 1), 1.0 / cells.shape[1])
+        kernel.over_relaxed(cells, np.ones((1, 1)), pmf, q, np.empty_like(q), LETTER_STEPS, 1e-7)
+        channel = cells * q.T
+        return np.asarray(channel / channel.sum(axis=1, keepdims=True))
 
     # -- both ends --------------------------------------------------------------------------------------------------
 
