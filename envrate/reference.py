@@ -1,6 +1,7 @@
 """Reference frontiers: tasks x modalities x standard links x reference agents, shipped in the wheel.
 
-They are plain results of `envrate.sweep` jobs with fixed seeds, so that anyone can recompute any of them.
+They are plain results of `envrate.sweep` jobs with fixed seeds, so that anyone can recompute any of them. Every preset
+is there in every modality over every standard link; `reference_agents` says with which agents, and why not with others.
 """
 
 from __future__ import annotations
@@ -16,43 +17,54 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envrate import __version__, _ids, sweep, tasks
+from envrate import __version__, _checks, _ids, sweep, tasks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINKS = ("lan", "wifi", "4g", "satellite", "worked")
-SEED = 20_000
-#: Tasks that are also run in the rendered modalities, which take most of the time.
-RENDERED_TASKS = ("alert", "hold", "track")
-#: Tasks left out: the demand of a threshold task is an estimate, no reference to hold others against.
-LEFT_OUT = ("exceed",)
+#: Of every job.
+COMMON = {"seed": 20_000, "resamples": 500}
+#: Enough ticks for intervals of less than a tenth of a bit/s in most places, and 20 or more episodes to resample.
+#: Pictures and sounds take longer than symbols to draw and to read.
+SIZE = {"num_envs": 32, "num_ticks": 250}
+RENDERED_SIZE = {"num_envs": 20, "num_ticks": 125}
 FORMAT = "envrate-reference"
 #: Credited rates of a recomputed frontier may differ by this, in bits/s: another processor rounds differently.
 TOLERANCE = 1e-3
-#: What is kept of each point; the rest can be recomputed.
-KEPT = ("latency_ms", "reading", "credited", "credited_low", "credited_high", "severity", "events")
+#: What is kept of a frontier and, as columns, of its points, to so many significant digits; the rest can be recomputed.
+OF_TASK = ("task", "unit", "tick_ms", "micro_turn_ms", "demand")
+COLUMNS = ("credited", "credited_low", "credited_high", "severity", "events")
+DIGITS = 5
 
 
 def specs() -> list[sweep.Spec]:
-    """The jobs behind the shipped file."""
+    """The jobs behind the shipped file: every task, modality, standard link and reference agent that go together."""
     wanted: list[sweep.Spec] = []
     for task, modality in _ids.pairs():
-        symbols = modality == "symbols"
-        if task in LEFT_OUT or (not symbols and task not in RENDERED_TASKS):
-            continue
-        size = {"num_envs": 32, "num_ticks": 250} if symbols else {"num_envs": 16, "num_ticks": 100}
+        size = SIZE if modality == "symbols" else RENDERED_SIZE
         for agent in reference_agents(task, modality):
-            job = {"task": task, "modality": modality, "agent": agent, "link": list(LINKS), "seed": SEED}
-            wanted += sweep.expand(job | size | {"resamples": 500})
+            job = {"task": task, "modality": modality, "agent": agent, "link": list(LINKS)}
+            wanted += sweep.expand(job | size | COMMON)
     return wanted
 
 
 def reference_agents(task: str, modality: str) -> Sequence[str]:
-    """Agents that are run on a pair: the perceiver where there is something to perceive, else those by rule."""
+    """Agents that are run on a pair: those by rule where symbols show tokens, the perceiver elsewhere.
+
+    A guess has to name its tick, and so does the ideal observer, which decides at the horizon. Agents that look at
+    nothing run in symbols alone: what a picture shows changes nothing for them.
+    """
+    preset = tasks.get(task)
+    if preset.is_tracking:
+        return ("ideal", "echo", "never") if modality == "symbols" else ("perceiver",)
     if modality != "symbols":
         return ("perceiver",)
-    return ("ideal", "echo") if tasks.get(task).is_tracking else ("ideal", "reactive", "never", "random")
+    blind = ("never", "always", "random")
+    if not hasattr(preset.latent, "matrix"):
+        return ("perceiver", *blind)
+    naming = ("ideal", "guess") if preset.reply == "named" else ()
+    return (*naming, "reactive", "echo", *blind)
 
 
 def build(
@@ -60,29 +72,77 @@ def build(
     on_done: Callable[[int, int], None] | None = None,
 ) -> Path:  # fmt: skip
     """Runs every reference job (resumable in `folder`) and writes the one JSON file `out`."""
-    entries = [_entry(result) for result in sweep.run(specs(), folder, jobs=jobs, on_done=on_done)]
     path = Path(out)
-    document = {"format": FORMAT, "version": __version__, "frontiers": entries}
-    path.write_text(json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n", encoding="utf-8")
+    if not path.parent.is_dir():
+        raise ValueError(f"out: expected a file in a folder that exists, got {str(path)!r}")
+    results = sweep.run(specs(), folder, jobs=jobs, on_done=on_done)
+    path.write_text(_dumps(results), encoding="utf-8")
     return path
 
 
+def _dumps(results: Sequence[dict[str, Any]]) -> str:
+    """The one file: what holds for a task once, then a line per frontier."""
+    about: dict[str, dict[str, Any]] = {}
+    lines = []
+    common = sweep.DEFAULTS | COMMON
+    for result in results:
+        entry = _entry(result)
+        name = entry["spec"]["task"]
+        of_task = {key: entry.pop(key) for key in (*OF_TASK, "latency_ms")}
+        if about.setdefault(name, of_task) != of_task:
+            raise ValueError(f"reference: two results of {name} differ in what is the task's own; build anew")
+        entry["spec"] = {key: value for key, value in entry["spec"].items() if common.get(key) != value}
+        lines.append(json.dumps(entry, separators=(",", ":"), allow_nan=False))
+    head = json.dumps({"format": FORMAT, "version": __version__, "spec": common, "tasks": about}, allow_nan=False)
+    return f'{head[:-1]}, "frontiers": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
 def _entry(result: dict[str, Any]) -> dict[str, Any]:
-    """A result cut down to what plots and checks need, numbers to six digits."""
+    """A result cut down to what plots and checks need: points as columns, one number where a column is constant."""
     frontier = result["frontier"]
-    points = [
-        {key: float(f"{value:.6g}") if isinstance(value := point[key], float) else value for key in KEPT}
-        for point in frontier["points"]
-    ]
-    kept = {key: frontier[key] for key in ("task", "unit", "tick_ms", "micro_turn_ms", "demand", "keeps_up_at_ms")}
-    return {"spec": result["spec"], **kept, "points": points}
+    readings = dict.fromkeys(point["reading"] for point in frontier["points"])
+    columns = {
+        reading: {
+            key: _column([_short(point[key]) for point in frontier["points"] if point["reading"] == reading])
+            for key in COLUMNS
+        }
+        for reading in readings
+    }
+    latencies = list(dict.fromkeys(point["latency_ms"] for point in frontier["points"]))
+    kept = {key: frontier[key] for key in (*OF_TASK, "keeps_up_at_ms")}
+    return {"spec": result["spec"], **kept, "latency_ms": latencies, "columns": columns}
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def _column(values: list[Any]) -> Any:
+    return values[0] if all(value == values[0] for value in values) else values
 
 
 @cache
 def load() -> list[dict[str, Any]]:
     """The shipped reference frontiers: a list of `{"spec", "task", "demand", "points", ...}`."""
     text = (resources.files("envrate") / "data" / "reference.json").read_text(encoding="utf-8")
-    return list(json.loads(text)["frontiers"])
+    document = json.loads(text)
+    entries = []
+    for entry in document["frontiers"]:
+        spec = document["spec"] | entry["spec"]
+        about = dict(document["tasks"][spec["task"]])
+        moments = about.pop("latency_ms")
+        points = [point for name, columns in entry["columns"].items() for point in _points(name, moments, columns)]
+        entries.append({"spec": spec, **about, "keeps_up_at_ms": entry["keeps_up_at_ms"], "points": points})
+    return entries
+
+
+def _points(reading: str, latencies_ms: list[int], columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """The points of a reading; a column that is one number holds everywhere."""
+    full = [column if isinstance(column, list) else [column] * len(latencies_ms) for column in columns.values()]
+    return [
+        {"latency_ms": latency, "reading": reading, **dict(zip(columns, row, strict=True))}
+        for latency, *row in zip(latencies_ms, *full, strict=True)
+    ]
 
 
 def find(**wanted: Any) -> list[dict[str, Any]]:
@@ -110,21 +170,33 @@ def draw_behind(figure: Figure, **wanted: Any) -> int:
     return len(entries)
 
 
-def check(*, sample: int = 4, seed: int = 0) -> list[dict[str, Any]]:
+def check(
+    *, sample: int = 4, seed: int = 0, on_done: Callable[[int, int], None] = lambda done, total: None
+) -> list[dict[str, Any]]:
     """Recomputes a random sample of the shipped frontiers and says how far each one is off.
+
+    Args:
+        sample: how many.
+        seed: of the choice.
+        on_done: called with (done, total) as they are recomputed.
 
     Returns:
         One `{"spec", "largest_difference", "agrees"}` per recomputed frontier; differences in bits/s.
     """
     entries = load()
-    chosen = np.random.default_rng(seed).choice(len(entries), size=min(sample, len(entries)), replace=False)
-    return [compare_with_fresh(entries[index]) for index in sorted(chosen.tolist())]
+    size = _checks.integer("sample", sample, 1, len(entries))
+    chosen = np.random.default_rng(_checks.integer("seed", seed, 0)).choice(len(entries), size=size, replace=False)
+    report: list[dict[str, Any]] = []
+    for index in sorted(chosen.tolist()):
+        on_done(len(report), size)
+        report.append(compare_with_fresh(entries[index]))
+    return report
 
 
 def compare_with_fresh(shipped: dict[str, Any]) -> dict[str, Any]:
     """Recomputes one shipped frontier; `{"spec", "largest_difference", "agrees"}`, the difference in bits/s."""
-    fresh = _entry(sweep.run_job(shipped["spec"]))
-    difference = max((_apart(a, b) for a, b in zip(shipped["points"], fresh["points"], strict=True)), default=0.0)
+    fresh = sweep.run_job(shipped["spec"])["frontier"]["points"]
+    difference = max((_apart(a, b) for a, b in zip(shipped["points"], fresh, strict=True)), default=0.0)
     return {"spec": shipped["spec"], "largest_difference": difference, "agrees": bool(difference <= TOLERANCE)}
 
 

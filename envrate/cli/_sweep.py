@@ -48,7 +48,7 @@ def sweep(
 
         try:
             wanted = yaml.safe_load(spec.read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ValueError(f"{spec}: not readable as YAML: {error}") from None
         results = sweeps.run(sweeps.expand(wanted), out, engine=engine, jobs=jobs, on_done=on_done)
     if as_json:
@@ -58,10 +58,15 @@ def sweep(
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("task", "modality", "link", "agent", "demand", "C at the horizon", "95 %", "keeps up at")
+    table = Table(title="bits/s", box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("task", "modality", "link", "agent"):
+        table.add_column(name, overflow="fold")
+    for name in ("demand", "C at the horizon", "95 %", "keeps up at"):
+        table.add_column(name, justify="right")
     for result in results:
         spec, frontier = result["spec"], result["frontier"]
         last = [point for point in frontier["points"] if point["reading"] == "output-only"][-1]
@@ -71,9 +76,9 @@ def _print_results(results: list[dict[str, Any]]) -> None:
             spec["modality"],
             spec["link"] if isinstance(spec["link"], str) else "custom",
             spec["agent"],
-            f"{frontier['demand']['upper']:.4f}",
-            f"{last['credited']:.4f}" if known else last["reason"],
-            f"{last['credited_low']:.4f} ... {last['credited_high']:.4f}" if known else "",
+            f"{frontier['demand']['upper']:.3f}",
+            f"{last['credited']:.3f}" if known else last["reason"],
+            f"{last['credited_low']:.3f}-{last['credited_high']:.3f}" if known else "",
             "" if frontier["keeps_up_at_ms"] is None else f"{frontier['keeps_up_at_ms']} ms",
         )
     Console().print(table)
@@ -100,10 +105,10 @@ def reference_check(
     as_json: AsJson = False,
 ) -> None:
     """Recomputes a random sample of the shipped frontiers; status 1 where one is off."""
-    with only_json(as_json):
+    with only_json(as_json), progress("check") as on_done:
         from envrate import reference
 
-        report = reference.check(sample=sample, seed=seed)
+        report = reference.check(sample=sample, seed=seed, on_done=on_done)
     if as_json:
         emit_json({"checked": report})
     else:
