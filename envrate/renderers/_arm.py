@@ -9,11 +9,14 @@ import ctypes.util
 import io
 import os
 import sys
+import threading
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -118,17 +121,56 @@ def step_mjx(period_us: int, q: Array, v: Array, reference: Array, load: Array) 
 def simulate_c(period_us: int, q: FloatArray, v: FloatArray, references: FloatArray, loads: FloatArray) -> FloatArray:
     """(n, 3, 3) position, velocity and torque of n control periods in C MuJoCo; `references`, `loads` are (n, 3)."""
     mujoco = import_mujoco()
-    arm = model(period_us)
-    data = mujoco.MjData(arm)
-    data.qpos[:], data.qvel[:] = q, v
+    arm, data, lock = _c_parts(period_us)
     out = np.empty((len(references), 3, JOINTS))
-    for i, (reference, load) in enumerate(zip(references, loads, strict=True)):
-        data.ctrl[:] = GAINS * (reference - data.qpos)
-        data.qfrc_applied[:] = load
-        torque = data.ctrl.copy()
-        mujoco.mj_step(arm, data)
-        out[i] = data.qpos, data.qvel, torque
+    with lock:
+        mujoco.mj_resetData(arm, data)
+        data.qpos[:], data.qvel[:] = q, v
+        for i, (reference, load) in enumerate(zip(references, loads, strict=True)):
+            data.ctrl[:] = GAINS * (reference - data.qpos)
+            data.qfrc_applied[:] = load
+            torque = data.ctrl.copy()
+            mujoco.mj_step(arm, data)
+            out[i] = data.qpos, data.qvel, torque
     return out
+
+
+@lru_cache
+def _c_parts(period_us: int) -> tuple[Any, Any, threading.Lock]:
+    """(model, data, lock): data are large to make, and one thread at a time may step them."""
+    arm = model(period_us, bare=True)
+    return arm, import_mujoco().MjData(arm), threading.Lock()
+
+
+@lru_cache
+def frame(period_us: int) -> Callable[..., Array]:
+    """A frame of control periods: (q, v, references, loads) -> (n, 3, 3) position, velocity and torque after each.
+
+    `q` and `v` are (3,) float32, `references` and `loads` (n, 3). A single arm moves in C MuJoCo, which has nothing to
+    compile; a batch of arms, made by `vmap`, moves in MJX. The two agree to float32's rounding.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def run(q: Array, v: Array, references: Array, loads: Array) -> Array:
+        form = jax.eval_shape(lambda: jnp.zeros((references.shape[0], 3, JOINTS), jnp.float32))
+        out: Array = jax.pure_callback(in_c, form, q, v, references, loads)
+        return out
+
+    def in_c(*given: Any) -> NDArray[np.float32]:
+        return simulate_c(period_us, *(np.asarray(array, np.float64) for array in given)).astype(np.float32)
+
+    def in_mjx(q: Array, v: Array, references: Array, loads: Array) -> Array:
+        def period(carry: tuple[Array, Array], given: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
+            q, v, torque = step_mjx(period_us, *carry, *given)
+            return (q, v), jnp.stack([q, v, torque])
+
+        return jax.lax.scan(period, (q, v), (references, loads))[1]
+
+    @run.def_vmap
+    def batched(size: int, is_batched: Any, *given: Array) -> tuple[Array, bool]:
+        return jax.vmap(in_mjx, in_axes=tuple(0 if one else None for one in is_batched))(*given), True
+
+    return run  # type: ignore[no-any-return]
 
 
 _PAINTERS: dict[tuple[int, int], Any] = {}

@@ -116,22 +116,17 @@ class Proprio(Frames):
     def init(self, task: Task, key: Array) -> ArmState:
         """The arm at rest at a drawn posture."""
         draw = _timing.uniforms(key, 12)
-        state = ArmState(jnp.zeros(_arm.JOINTS), jnp.zeros(_arm.JOINTS), jnp.float32(0.0), draw)
-        return state._replace(q=_free(state))
+        return ArmState(_free(draw, jnp.zeros(1))[0], jnp.zeros(_arm.JOINTS), jnp.float32(0.0), draw)
 
     def capture(self, task: Task, state: ArmState, z0: Array, z1: Array, key: Array) -> tuple[ArmState, Array]:
         """Moves the arm through the frame; the payload is what its sensors would say without error."""
         count, period = self.periods(task), self.period_us(task)
-        z0, z1 = _timing.shown(z0), _timing.shown(z1)
-
-        def period_of(state: ArmState, late: Array) -> tuple[ArmState, Array]:
-            reference, load = commands(task, state, jnp.where(late, z1, z0))
-            q, v, torque = _arm.step_mjx(period, state.q, state.v, reference, load)
-            moved = ArmState(q, v, state.time + np.float32(period / 1e6), state.draw)
-            return moved, jnp.stack([q, v, torque])
-
+        times = state.time + np.float32(period / 1e6) * jnp.arange(count + 1, dtype=jnp.float32)
         # A frame that spans an onset: the new value comes in half way.
-        return jax.lax.scan(period_of, state, jnp.arange(count) >= count // 2)
+        z = jnp.where((np.arange(count) >= count // 2)[:, None], _flat(z1)[None], _flat(z0)[None])
+        references, loads = commands(task, state.draw, times[:-1], z)
+        moved = _arm.frame(period)(state.q, state.v, references, loads)
+        return ArmState(moved[-1, 0], moved[-1, 1], times[-1], state.draw), moved
 
     def render(self, task: Task, payload: Array, end_ms: Array, probe: Array, episode_key: Array, key: Array) -> Array:
         """The frame with the sensors' errors; a probe is a tap: torque to and fro, with the arm at rest."""
@@ -149,19 +144,27 @@ class Proprio(Frames):
         return _arm.picture(np.asarray(signal, dtype=np.float64)[-1, -1, 0], height, width)
 
 
-def commands(task: Task, state: ArmState, z: Array) -> tuple[Array, Array]:
-    """(reference, load), each (3,) float32, that a value of the latent stands for."""
-    free = _free(state)
+def commands(task: Task, draw: Array, times: Array, z: Array) -> tuple[Array, Array]:
+    """(references, loads), each (n, 3) float32, that values (n, d) of the latent stand for at times (n,) in seconds."""
+    free = _free(draw, times)
     if _timing.is_gaussian(task):
         outputs = _timing.num_outputs(task)
-        asked = RADIANS * z / jnp.asarray(_timing.scale_of(task.latent))
-        return jnp.concatenate([asked, free[outputs:]]), jnp.zeros(_arm.JOINTS, jnp.float32)
+        if outputs > _arm.JOINTS:
+            raise ValueError(f"proprio: expected at most {_arm.JOINTS} outputs, one per joint, got {outputs}")
+        asked = RADIANS * z / jnp.asarray(_timing.scale_of(task.latent))[None]
+        return jnp.concatenate([asked, free[:, outputs:]], axis=1), jnp.zeros_like(free)
     middle = (task.latent.num_states - 1) / 2
     torque = np.float32(LOAD_STEP) * (z.astype(jnp.float32) - np.float32(middle))
-    return free, jnp.stack([torque, jnp.float32(0.0), jnp.float32(0.0)])
+    return free, jnp.concatenate([torque, jnp.zeros((len(z), _arm.JOINTS - 1), jnp.float32)], axis=1)
 
 
-def _free(state: ArmState) -> Array:
-    """References that the latent leaves free: a slow wave per joint."""
-    rate, phase = 0.05 + 0.15 * state.draw[:3], state.draw[3:6]
-    return (0.2 + 0.5 * state.draw[6:9]) * jnp.sin(np.float32(2 * np.pi) * (rate * state.time + phase))
+def _flat(z: Any) -> Array:
+    """(d,) a value of the latent; (1,) the state of a chain."""
+    return jnp.atleast_1d(_timing.shown(z))
+
+
+def _free(draw: Array, times: Array) -> Array:
+    """(n, 3) references that the latent leaves free: a slow wave per joint."""
+    rate, phase = 0.05 + 0.15 * draw[:3], draw[3:6]
+    waves = jnp.sin(np.float32(2 * np.pi) * (rate[None] * times[:, None] + phase[None]))
+    return (0.2 + 0.5 * draw[6:9])[None] * waves

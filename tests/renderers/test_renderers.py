@@ -102,15 +102,20 @@ def test_the_nuisance_of_the_arm_is_the_same_bits_for_every_state(monkeypatch: p
     task, renderer, key = tasks.get("alert"), Proprio(), jax.random.key(5)
 
     def frame(z: int, pull: float) -> np.ndarray:
-        def arm(period: Any, q: Any, v: Any, reference: Any, load: Any) -> Any:  # stands in for MuJoCo: 40 s less
-            return q + 0.02 * v, v + 0.02 * (reference - q + pull * load), reference - q
+        def arm(q: Any, v: Any, references: Any, loads: Any) -> Any:  # stands in for MuJoCo
+            rows = []
+            for reference, load in zip(references, loads, strict=True):
+                q, v, torque = q + 0.02 * v, v + 0.02 * (reference - q + pull * load), reference - q
+                rows.append(jnp.stack([q, v, torque]))
+            return jnp.stack(rows)
 
-        monkeypatch.setattr(_arm, "step_mjx", arm)
+        monkeypatch.setattr(_arm, "frame", lambda period: arm)
         _, payload = renderer.capture(task, renderer.init(task, key), jnp.int32(z), jnp.int32(z), key)
         return np.asarray(renderer.render(task, payload, jnp.int32(100), jnp.bool_(False), key, key))
 
     assert (frame(0, pull=1.0) != frame(1, pull=1.0)).any()
-    references = [_proprio.commands(task, renderer.init(task, key), jnp.int32(z))[0] for z in (0, 1)]
+    draw, times = renderer.init(task, key).draw, jnp.zeros(1)
+    references = [_proprio.commands(task, draw, times, jnp.full((1, 1), z))[0] for z in (0, 1)]
     assert (references[0] == references[1]).all() and (references[0] != 0).all()
     # Without the load the frame shows the free motion, the noise and the calibration alone.
     bare = frame(0, pull=0.0), frame(1, pull=0.0)
@@ -219,15 +224,12 @@ def test_symbols_in_words() -> None:
 def test_the_arm_in_mjx_and_in_c_agree() -> None:
     rng, n = np.random.default_rng(0), 40
     references, loads = np.cumsum(0.1 * rng.normal(size=(n, 3)), axis=0), rng.normal(size=(n, 3))
-    slow = _arm.simulate_c(20000, np.zeros(3), np.zeros(3), references, loads)
-
-    def step(carry: Any, given: Any) -> Any:
-        q, v, torque = _arm.step_mjx(20000, *carry, *given)
-        return (q, v), jnp.stack([q, v, torque])
-
-    given = (jnp.asarray(references, jnp.float32), jnp.asarray(loads, jnp.float32))
-    fast = np.asarray(jax.jit(lambda: jax.lax.scan(step, (jnp.zeros(3), jnp.zeros(3)), given)[1])())
+    given = (jnp.zeros(3), jnp.zeros(3), jnp.asarray(references, jnp.float32), jnp.asarray(loads, jnp.float32))
+    slow = np.asarray(jax.jit(_arm.frame(20000))(*given))  # one arm: C
+    assert (slow == _arm.simulate_c(20000, *(np.asarray(g, np.float64) for g in given)).astype(np.float32)).all()
+    fast = np.asarray(jax.jit(jax.vmap(_arm.frame(20000)))(*(jnp.stack([g, g]) for g in given)))  # a batch: MJX
     assert np.abs(fast - slow).max() < 1e-4 * np.abs(slow).max()
+    assert (fast[0] != slow).any()  # or it was C again
 
 
 def test_the_picture_of_the_arm_or_what_to_install() -> None:
