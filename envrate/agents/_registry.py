@@ -49,6 +49,12 @@ def get(name: str, task: Task, *, modality: Any = "symbols") -> Any:
     known = TRACKERS if task.is_tracking else AGENTS
     if kind != "symbols" or not (task.is_tracking or shows_tokens(task)):
         known = {name: make for name, make in known.items() if name in BLIND}
+    if name == "ideal" and name in known and not task.is_tracking and task.reply == "newest":
+        raise ValueError(
+            f"agent: ideal decides at the horizon and has to name its tick, {task.name or 'the task'} takes replies to "
+            "the newest tick; play 'reactive', or IdealObserver(task, latency_ms=...) for one latency. What the "
+            "ideal observer gets at each latency is in `envrate report`"
+        )
     known = known | {"perceiver": lambda task: Perceiver(task, modality)}
     return known[_checks.choice("agent", name, known)](task)
 

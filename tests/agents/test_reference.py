@@ -153,3 +153,10 @@ def test_names() -> None:
     assert {"reactive", "never", "always", "random", "echo", "guess", "ideal"} <= set(names())
     with pytest.raises(ValueError, match="agent: expected one of"):
         envrate.agents.get("nobody", tasks.get("alert"))
+
+
+def test_the_observer_by_name_has_to_name_its_ticks() -> None:
+    get = envrate.agents.get
+    assert get("ideal", tasks.get("hold")).task == tasks.get("hold")
+    with pytest.raises(ValueError, match="agent: ideal decides at the horizon and has to name its tick, alert takes"):
+        get("ideal", tasks.get("alert"))
