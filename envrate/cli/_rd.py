@@ -49,9 +49,7 @@ def _levels(text: str) -> list[float]:
     return [float(d) for d in vector("D", text)]
 
 
-def _emit(
-    title: str, unit: str, rows: list[dict[str, Any]], as_json: bool, plot: Path | None, **more: Any
-) -> None:
+def _emit(title: str, unit: str, rows: list[dict[str, Any]], as_json: bool, plot: Path | None, **more: Any) -> None:
     """Prints rows as a table or a JSON document, and draws rate against D where a picture is asked for."""
     if plot is not None:
         _draw(title, unit, rows, plot)
