@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from envrate import __version__, _checks, _ids, sweep, tasks
+from envrate._spec import to_dict
+from envrate.channels import as_link
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from envrate.scorers import Frontier
 
 LINKS = ("lan", "wifi", "4g", "satellite", "worked")
 #: Of every job.
@@ -32,6 +36,8 @@ RENDERED_SIZE = {"num_envs": 20, "num_ticks": 125}
 FORMAT = "envrate-reference"
 #: Credited rates of a recomputed frontier may differ by this, in bits/s: another processor rounds differently.
 TOLERANCE = 1e-3
+#: Ends of drawn frontiers that are closer than this share of the figure's height share a label.
+LABEL_SHARE = 0.04
 #: What is kept of a frontier and, as columns, of its points, to so many significant digits; the rest can be recomputed.
 OF_TASK = ("task", "unit", "tick_ms", "micro_turn_ms", "demand")
 COLUMNS = ("credited", "credited_low", "credited_high", "severity", "events")
@@ -150,24 +156,57 @@ def find(**wanted: Any) -> list[dict[str, Any]]:
     return [entry for entry in load() if all(entry["spec"].get(key) == value for key, value in wanted.items())]
 
 
-def draw_behind(figure: Figure, **wanted: Any) -> int:
-    """Draws the shipped frontiers that `find` gives behind those of a frontier's figure; returns how many."""
-    axes, entries = figure.axes[0], find(**wanted)
-    for entry in entries:
-        known = [p for p in entry["points"] if p["reading"] == "output-only" and p["credited"] is not None]
+def matching(frontier: Frontier) -> list[dict[str, Any]]:
+    """Shipped frontiers of the same task, modality and link as a user's; none where these are not a preset's."""
+    header = frontier.header
+    wanted = {
+        "task": next((name for name in tasks.names() if tasks.get(name) == header.task), None),
+        "modality": header.modality,
+        "link": next((name for name in LINKS if to_dict(as_link(name)) == header.link), None),
+    }
+    return [] if None in wanted.values() else find(**wanted)
+
+
+def draw_behind(figure: Figure, entries: Sequence[dict[str, Any]]) -> None:
+    """Draws shipped frontiers, from `find` or `matching`, behind a frontier's figure; ends alike share a label."""
+    axes = figure.axes[0]
+    height = axes.get_ylim()[1] - axes.get_ylim()[0]
+    same_link = len({entry["spec"]["link"] for entry in entries}) == 1
+    ends: list[tuple[float, float, list[str]]] = []  # latency, bits/s, names
+    for entry in sorted(entries, key=_last_rate):
+        known = _known(entry)
+        if not known:
+            continue
+        latencies, rates = [p["latency_ms"] for p in known], [p["credited"] for p in known]
+        axes.plot(latencies, rates, drawstyle="steps-post", color="0.7", linewidth=0.9, zorder=0.5)
         spec = entry["spec"]
-        axes.plot(
-            [p["latency_ms"] for p in known],
-            [p["credited"] for p in known],
-            drawstyle="steps-post",
-            color="0.7",
-            linewidth=0.9,
-            zorder=0.5,
+        name = spec["agent"] if same_link else f"{spec['agent']} on {spec['link']}"
+        if ends and rates[-1] - ends[-1][1] < LABEL_SHARE * height:
+            ends[-1][2].append(name)
+        else:
+            ends.append((latencies[-1], rates[-1], [name]))
+    for latency, rate, names in ends:
+        above = rate < LABEL_SHARE * height
+        axes.annotate(
+            "reference: " + ", ".join(names),
+            (latency, rate),
+            xytext=(-2, 2 if above else -2),
+            textcoords="offset points",
+            fontsize=6.5,
+            color="0.45",
+            ha="right",
+            va="bottom" if above else "top",
         )
-        if known:
-            label = f"{spec['agent']}, {spec['link']}"
-            axes.annotate(label, (known[-1]["latency_ms"], known[-1]["credited"]), fontsize=6, color="0.5", ha="right")
-    return len(entries)
+
+
+def _known(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The points of a frontier by its outputs alone that have a rate."""
+    return [p for p in entry["points"] if p["reading"] == "output-only" and p["credited"] is not None]
+
+
+def _last_rate(entry: dict[str, Any]) -> float:
+    known = _known(entry)
+    return float(known[-1]["credited"]) if known else 0.0
 
 
 def check(

@@ -10,6 +10,7 @@ import pytest
 
 import envrate as er
 from envrate import _ids, reference, sweep, tasks
+from envrate.cli import main
 
 
 def test_the_shipped_file_holds_every_job() -> None:
@@ -95,8 +96,31 @@ def test_they_are_drawn_behind_a_frontier() -> None:
     trace = er.rollout("alert", "reactive", link="wifi", num_envs=20, num_ticks=40)
     figure = er.frontier(trace, resamples=100).plot()
     before = len(figure.axes[0].lines)
-    assert reference.draw_behind(figure, task="alert", modality="symbols", link="wifi") == 5
+    entries = reference.find(task="alert", modality="symbols", link="wifi")
+    assert len(entries) == 5 and reference.matching(er.frontier(trace, resamples=100)) == entries
+    reference.draw_behind(figure, entries)
     assert len(figure.axes[0].lines) == before + 5
+
+
+def test_only_the_same_task_modality_and_link_match() -> None:
+    own = er.tasks.get("alert").replace(horizon_ms=1000)
+    for task, link in ((own, "wifi"), ("alert", er.channels.Link(delay_ms=7))):
+        trace = er.rollout(task, "reactive", link=link, num_envs=20, num_ticks=20)
+        assert reference.matching(er.frontier(trace, resamples=100)) == []
+
+
+def test_the_command_line_draws_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = er.rollout("alert", "reactive", link="wifi", num_envs=20, num_ticks=40).save(tmp_path / "run.jsonl")
+    sizes = []
+    for more in ([], ["--reference"]):
+        with pytest.raises(SystemExit) as end:
+            main(["frontier", str(run), "--png", str(tmp_path / "f.svg"), *more])
+        assert not end.value.code
+        sizes.append((tmp_path / "f.svg").stat().st_size)
+    assert sizes[1] > sizes[0]
+    with pytest.raises(SystemExit) as end:
+        main(["frontier", str(run), "--reference"])
+    assert end.value.code == 2 and "--reference: expected --png too" in capsys.readouterr().err
 
 
 @pytest.mark.nightly

@@ -102,6 +102,9 @@ def frontier(
     seconds: Seconds = None,
     option: Options = None,
     hindsight: Hindsight = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Draw our own frontiers of the same task, modality and link behind.")
+    ] = False,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the points into this .csv file.")] = None,
     png: Png = None,
     as_json: AsJson = False,
@@ -120,8 +123,10 @@ def frontier(
             raise ValueError(f"{', '.join(untimed)}: no latency was measured, so no frontier; try envrate score")
         if csv_file is not None:
             _write_csv(runs, csv_file)
+        if reference and png is None:
+            raise ValueError("--reference: expected --png too, the figure to draw behind")
         if png is not None:
-            _draw(runs, png)
+            _draw(runs, png, reference)
     if as_json:
         emit_json({"frontiers": [{"run": run.name} | run.frontier.to_json() for run in runs]})
         return
@@ -233,7 +238,7 @@ def _published(run: ScoredRun) -> ScoreTable:
     return with_run(run.found.adapter.published(split), run.own, run.name)
 
 
-def _draw(runs: list[ScoredRun], path: Path) -> None:
+def _draw(runs: list[ScoredRun], path: Path, reference: bool = False) -> None:
     if not runs:
         raise ValueError(
             "--png: no run has a frontier: none has a measured latency, or all are marked hindsight (--hindsight)"
@@ -241,7 +246,15 @@ def _draw(runs: list[ScoredRun], path: Path) -> None:
     from envrate import plots
 
     title = None if len({run.frontier.name for run in runs}) == 1 else " and ".join({r.frontier.name for r in runs})
-    plots.frontier([run.frontier for run in runs], path, labels=[run.name for run in runs], title=title)
+    figure = plots.frontier([run.frontier for run in runs], path, labels=[run.name for run in runs], title=title)
+    if reference:
+        from envrate.reference import draw_behind, matching
+
+        known = {id(entry): entry for run in runs for entry in matching(run.frontier)}
+        if not known:
+            raise ValueError("--reference: no shipped frontier has the task, modality and link of these runs")
+        draw_behind(figure, list(known.values()))
+        plots.save(figure, path)
 
 
 def _write_csv(runs: list[ScoredRun], path: Path) -> None:
