@@ -111,29 +111,35 @@ def content(task: Task, renderer: Any, signal: NDArray[Any], number: int, age_ms
         return [{"type": "text", "text": f"{label} {renderer.text(task, signal)}"}]
     when = {"type": "text", "text": label}
     if renderer.kind == "audio":
-        return [when, {"type": "input_audio", "input_audio": {"data": _wav(signal), "format": "wav"}}]
+        return [when, {"type": "input_audio", "input_audio": {"data": _base64(wav(signal)), "format": "wav"}}]
     if is_picture(renderer.signal(task)):
-        return [when, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_png(signal)}"}}]
+        return [when, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_base64(png(signal))}"}}]
     numbers = " ".join(f"{x:.3f}" for x in np.ravel(signal))
     return [{"type": "text", "text": f"{label} {numbers}"}]
 
 
-def _png(picture: NDArray[Any]) -> str:
+def _base64(file: bytes) -> str:
+    return base64.b64encode(file).decode()
+
+
+def png(picture: NDArray[Any]) -> bytes:
+    """An RGB picture as a PNG file."""
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("pictures for a model need pillow: pip install 'envrate[live]'") from error
+        raise ImportError("pictures need pillow: pip install 'envrate[live]'") from error
     buffer = io.BytesIO()
     Image.fromarray(picture).save(buffer, "PNG")
-    return base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
 
 
-def _wav(samples: NDArray[Any]) -> str:
+def wav(samples: NDArray[Any]) -> bytes:
+    """Sound as a 16-bit WAV file."""
     import soundfile
 
     buffer = io.BytesIO()
     soundfile.write(buffer, np.ravel(samples), AUDIO_RATE, format="WAV", subtype="PCM_16")
-    return base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
 
 
 def parse_reply(task: Task, text: str) -> Action | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate.agents._action import Action
+from envrate.agents._chat_content import new_packets
 from envrate.channels._codecs import AUDIO_RATE
 from envrate.live._episode import World
 from envrate.live._mailbox import Observation
@@ -102,16 +103,9 @@ def hello(world: World, encoding: str, num_samples: int) -> dict[str, Any]:
     }
 
 
-def arrivals(observation: Observation) -> tuple[NDArray[Any], list[int]]:
-    """Signals and ages of the packets that are new in an observation, oldest first."""
-    window = len(observation["age_ms"])
-    first = window - min(int(observation["fresh"]), window)
-    return observation["signal"][first:], [int(age) for age in observation["age_ms"][first:]]
-
-
 def encode_observation(step: int, time_ms: int, observation: Observation, encoding: str) -> str | bytes:
     """Observation `step` as a JSON text (symbols, or nothing new) or as a binary frame."""
-    signals, ages = arrivals(observation)
+    signals, ages = new_packets(observation)
     header = {
         "type": "observation",
         "step": step,

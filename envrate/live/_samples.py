@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 
-from envrate.channels._codecs import AUDIO_RATE
+from envrate.agents._chat_content import png, wav
 from envrate.renderers._stretch import stretch
 from envrate.task import Task
 
@@ -21,24 +20,9 @@ def samples(task: Task, renderer: Any) -> list[tuple[str, bytes]]:
     The latent is held at the state and the nuisance drawn from a seed of its own, so an example tells nothing of any
     episode.
     """
-    makers = {"audio": _sound, "video": _picture, "screen": _picture}
-    if renderer.kind not in makers or not hasattr(task.latent, "num_states"):
+    if renderer.kind not in ("audio", "video", "screen") or not hasattr(task.latent, "num_states"):
         return []
-    make = makers[renderer.kind]
-    return [make(stretch(task, renderer, np.full(1, k, np.int32), SEED).signal) for k in range(task.latent.num_states)]
-
-
-def _sound(signal: Any) -> tuple[str, bytes]:
-    import soundfile
-
-    buffer = io.BytesIO()
-    soundfile.write(buffer, signal.ravel(), AUDIO_RATE, format="WAV", subtype="PCM_16")
-    return "audio/wav", buffer.getvalue()
-
-
-def _picture(signal: Any) -> tuple[str, bytes]:
-    import matplotlib.image
-
-    buffer = io.BytesIO()
-    matplotlib.image.imsave(buffer, signal[-1], format="png")
-    return "image/png", buffer.getvalue()
+    ticks = (stretch(task, renderer, np.full(1, k, np.int32), SEED).signal for k in range(task.latent.num_states))
+    if renderer.kind == "audio":
+        return [("audio/wav", wav(tick)) for tick in ticks]
+    return [("image/png", png(tick[-1])) for tick in ticks]

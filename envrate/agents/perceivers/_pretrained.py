@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envrate.agents._action import Action
+from envrate.agents._chat_content import new_packets
 from envrate.task import Task
 
 #: The OCR engine was trained on larger letters than five pixels: pictures are enlarged so much.
@@ -29,8 +30,7 @@ SPEECH = 0.5
 
 def _fresh(observation: dict[str, Any]) -> NDArray[Any]:
     """(n, ...) the new packets of the one environment, oldest first."""
-    window = observation["age_ms"].shape[1]
-    return np.asarray(observation["signal"][0, window - min(int(observation["fresh"][0]), window) :])
+    return np.asarray(new_packets({name: value[0] for name, value in observation.items()})[0])
 
 
 def _version(package: str) -> str:
